@@ -260,6 +260,29 @@ def test_small_writes_into_large_records_show_their_cost(serve, directory):
 
 
 @requires("fio")
+def test_the_volume_that_amplifies_is_told_from_the_volume_that_does_not(serve, directory):
+    path, _ = lab(directory, "through", "stripe", block="128K", size="32M")
+    path.write_text(path.read_text() + '[volume."tank/small"]\nsize = "32M"\nblock_size = "8K"\nwrite = "through"\n')
+    daemon = serve(path)
+    writes = {name: write(daemon, "--size=1M", "--iodepth=1", f"--uri={daemon.uri(name)}")["total_ios"]
+              for name in (VOLUME, "tank/small")}
+    (tank,) = json.loads(daemon.cli("amplification", "--json").stdout)
+    large, small = sorted(tank["by_volume"], key=lambda one: one["volume"] != VOLUME)
+    assert (large["volume"], small["volume"]) == (VOLUME, "tank/small")
+    for one, block in ((large, 128 << 10), (small, BLOCK)):
+        count = writes[one["volume"]]
+        assert (one["volumes"]["writes"], one["volumes"]["written_bytes"]) == (count, count * BLOCK)
+        assert (one["disks"]["writes"], one["disks"]["written_bytes"]) == (count, count * block)
+    assert (large["amplification"]["written_bytes"], small["amplification"]["written_bytes"]) == (16, 1)
+    assert small["disks"]["reads"] == 0 < large["disks"]["reads"]
+    # The volumes add up to the pool.
+    for level in ("volumes", "queued", "disks"):
+        assert {key: large[level][key] + small[level][key] for key in tank[level]} == tank[level]
+    said = daemon.cli("amplification").stdout
+    assert "The clients of tank/v only write." in said and "The clients of tank/small" not in said
+
+
+@requires("fio")
 def test_a_check_of_a_volume_is_of_its_clients_io(pool):
     writes = write(pool)["total_ios"]
     holds = pool.cli("check", f"{VOLUME}.write.count == {writes}", f"{VOLUME}.write.p50 > 1ns", f"{VOLUME}.failed == 0")

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::pool::{Class, Traffic, TxgStats};
+use dashpot_engine::pool::{Class, Traffic, TxgStats, VolumeTraffic};
 
 /// The I/O of a pool in an interval.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct PoolInterval {
     pub queued: Traffic,
     /// The zios and bytes that the pool sent to its disks.
     pub traffic: Traffic,
+    /// The volumes' shares of these counts, by name. Repairs of mirrors belong to no volume.
+    pub by_volume: Vec<(String, VolumeTraffic)>,
     /// The queues of all disks together, in the order of [`Class::ALL`].
     pub classes: [ClassInterval; Class::ALL.len()],
     /// The transaction groups that the pool remembers at the interval's end, the oldest first.

@@ -10,7 +10,7 @@ mod report;
 use std::fmt;
 
 use dashpot_api::TrafficSum;
-use dashpot_engine::pool::Traffic;
+use dashpot_engine::pool::{Traffic, VolumeTraffic};
 use dashpot_observe::PoolInterval;
 use dashpot_rules::nice_number;
 use serde::Serialize;
@@ -21,7 +21,8 @@ use super::table::{Column, Room, prose_within, table_within};
 pub use self::report::AmplificationReport;
 
 /// The report of an interval. JSON: a list of pools: `{"pool": "tank", "elapsed_ns": …, "volumes": traffic,
-/// "queued": traffic, "disks": traffic, "amplification_queued": ratios, "amplification": ratios}`.
+/// "queued": traffic, "disks": traffic, "amplification_queued": ratios, "amplification": ratios, "by_volume":
+/// [{"volume": "tank/db", "volumes": traffic, …}]}`.
 #[derive(Clone, Debug)]
 pub struct Amplification {
     /// The pools, in display order.
@@ -37,9 +38,18 @@ pub struct PoolLevels {
     elapsed_ns: u64,
     #[serde(flatten)]
     levels: Levels,
+    by_volume: Vec<VolumeLevels>,
 }
 
-/// The operations and bytes of a pool at each level.
+/// The operations and bytes of a volume, and what they became in the queues and at the disks.
+#[derive(Clone, Debug, Serialize)]
+struct VolumeLevels {
+    volume: String,
+    #[serde(flatten)]
+    levels: Levels,
+}
+
+/// The operations and bytes of a pool or a volume at each level.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Levels {
     /// The operations that clients sent to the volumes.
@@ -89,15 +99,41 @@ impl PoolLevels {
             pool: interval.name.clone(),
             elapsed_ns: u64::try_from(interval.elapsed.as_nanos()).unwrap_or(u64::MAX),
             levels: Levels::of(interval.volumes, interval.queued, interval.traffic),
+            by_volume: interval.by_volume.iter().map(VolumeLevels::of).collect(),
         }
     }
 
-    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
-        let rows = self.levels.all().into_iter();
-        rows.map(|(at, traffic, ratios)| self.row(at, traffic, ratios))
+    /// The pool with its levels, then its volumes with theirs. The only volume of a pool would repeat the pool's
+    /// figures.
+    fn named(&self) -> impl Iterator<Item = (&str, &Levels)> {
+        let volumes = self.by_volume.iter().filter(|_| self.by_volume.len() > 1);
+        let volumes = volumes.map(|one| (one.volume.as_str(), &one.levels));
+        std::iter::once((self.pool.as_str(), &self.levels)).chain(volumes)
     }
 
-    fn row(&self, at: &str, traffic: TrafficSum, ratios: Option<Ratios>) -> Vec<String> {
+    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        self.named().flat_map(move |(name, levels)| {
+            let rows = levels.all().into_iter();
+            rows.map(move |(at, traffic, ratios)| self.row(name, at, traffic, ratios))
+        })
+    }
+
+    /// The reads that clients' writes have caused: those of each volume, or of a pool with one volume.
+    fn notes(&self) -> String {
+        let pool = usize::from(self.by_volume.len() > 1);
+        let named = self.named().skip(pool);
+        named
+            .map(|(name, levels)| levels.reads_of_writes(name))
+            .collect()
+    }
+
+    fn row(
+        &self,
+        name: &str,
+        at: &str,
+        traffic: TrafficSum,
+        ratios: Option<Ratios>,
+    ) -> Vec<String> {
         let counts = [
             traffic.reads,
             traffic.read_bytes,
@@ -107,8 +143,17 @@ impl PoolLevels {
         let seconds = self.elapsed_ns.max(1) as f64 / 1e9;
         let rates = counts.map(|count| nice_number((count as f64 / seconds).round() as u64));
         let ratios = ratios.map_or_else(|| ["-"; 4].map(str::to_owned), |ratios| ratios.cells());
-        let names = [self.pool.clone(), at.to_owned()];
+        let names = [name.to_owned(), at.to_owned()];
         names.into_iter().chain(rates).chain(ratios).collect()
+    }
+}
+
+impl VolumeLevels {
+    fn of((volume, counts): &(String, VolumeTraffic)) -> VolumeLevels {
+        VolumeLevels {
+            volume: volume.clone(),
+            levels: Levels::of(counts.asked, counts.queued, counts.disks),
+        }
     }
 }
 
@@ -133,12 +178,12 @@ impl Levels {
         ]
     }
 
-    /// A note about the reads that clients' writes have caused in a pool; empty if writes caused no reads.
-    pub fn reads_of_writes(&self, pool: &str) -> String {
+    /// A note about the reads that writes to a pool or a volume have caused; empty if they caused no reads.
+    pub fn reads_of_writes(&self, name: &str) -> String {
         let times = self.amplification;
         match (times.reads_per_write, times.read_bytes_per_written_byte) {
             (Some(reads), Some(bytes)) if reads > 0.0 => format!(
-                "The clients of {pool} only write. Each of their writes made the disks read {reads:.2} \
+                "The clients of {name} only write. Each of their writes made the disks read {reads:.2} \
                  times, and {bytes:.2} times its bytes (read-modify-write).\n"
             ),
             _ => String::new(),
@@ -178,8 +223,7 @@ impl fmt::Display for Amplification {
         let rows = self.pools.iter().flat_map(PoolLevels::rows);
         f.write_str(&table_within(self.room, &COLUMNS, rows))?;
         for pool in &self.pools {
-            let note = pool.levels.reads_of_writes(&pool.pool);
-            f.write_str(&prose_within(self.room, &note))?;
+            f.write_str(&prose_within(self.room, &pool.notes()))?;
         }
         writeln!(f)
     }
@@ -189,21 +233,24 @@ impl fmt::Display for Amplification {
 mod tests {
     use std::time::Duration;
 
-    use dashpot_engine::pool::{Class, Traffic};
+    use dashpot_engine::pool::{Class, Traffic, VolumeTraffic};
     use dashpot_observe::{ClassInterval, PoolInterval};
     use expect_test::expect;
 
     use super::{Amplification, PoolLevels};
     use crate::table::{Room, assert_fits};
 
-    /// Two seconds in which clients wrote 8 KiB at a time into blocks of 128 KiB.
-    fn interval() -> PoolInterval {
-        let traffic = |reads: u64, writes: u64, block: u64| Traffic {
+    fn traffic(reads: u64, writes: u64, block: u64) -> Traffic {
+        Traffic {
             reads,
             bytes_read: reads * block,
             writes,
             bytes_written: writes * block,
-        };
+        }
+    }
+
+    /// Two seconds in which clients wrote 8 KiB at a time into blocks of 128 KiB.
+    fn interval() -> PoolInterval {
         PoolInterval {
             name: "tank".to_owned(),
             elapsed: Duration::from_secs(2),
@@ -212,6 +259,7 @@ mod tests {
             volumes: traffic(0, 400, 8 << 10),
             queued: traffic(400, 400, 128 << 10),
             traffic: traffic(400, 400, 128 << 10),
+            by_volume: Vec::new(),
             classes: Class::ALL.map(ClassInterval::empty),
             txgs: Vec::new(),
         }
@@ -233,6 +281,47 @@ mod tests {
         "#]].assert_eq(&page(Room::UNBOUNDED).to_string());
         let narrow = Room(Some(80));
         assert_fits(narrow, &page(narrow).to_string());
+    }
+
+    #[test]
+    fn several_volumes_have_lines_and_notes_of_their_own() {
+        let volume = |reads, block| VolumeTraffic {
+            asked: traffic(0, 200, 8 << 10),
+            queued: traffic(reads, 200, block),
+            disks: traffic(reads, 200, block),
+        };
+        let by_volume = vec![
+            ("tank/db".to_owned(), volume(200, 128 << 10)),
+            ("tank/log".to_owned(), volume(0, 8 << 10)),
+        ];
+        let page = Amplification {
+            pools: vec![PoolLevels::of(&PoolInterval {
+                by_volume,
+                ..interval()
+            })],
+            room: Room(Some(80)),
+        };
+        assert_fits(Room(Some(80)), &page.to_string());
+        expect![[r#"
+            pool      at       r/s   rB/s  w/s   wB/s  ×r  ×rB    ×w    ×wB
+            tank      volumes    0      0  200  1.56M   -    -     -      -
+            tank      queues   200    25M  200    25M   -    -  1.00  16.00
+            tank      disks    200    25M  200    25M   -    -  1.00  16.00
+            tank/db   volumes    0      0  100   800K   -    -     -      -
+            tank/db   queues   100  12.5M  100  12.5M   -    -  1.00  16.00
+            tank/db   disks    100  12.5M  100  12.5M   -    -  1.00  16.00
+            tank/log  volumes    0      0  100   800K   -    -     -      -
+            tank/log  queues     0      0  100   800K   -    -  1.00   1.00
+            tank/log  disks      0      0  100   800K   -    -  1.00   1.00
+            The clients of tank/db only write. Each of their writes made the disks read 1.00
+            times, and 16.00 times its bytes (read-modify-write).
+
+        "#]]
+        .assert_eq(&page.to_string());
+        let json = serde_json::to_value(&page.pools).unwrap();
+        let log = &json[0]["by_volume"][1];
+        assert_eq!(log["volume"], "tank/log");
+        assert_eq!(log["amplification"]["written_bytes"], 1.0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // Pools: the clients' operations on their way to the disks, the throttle with its live point, and the
 // transaction groups as they move.
 
+import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";
 import { part } from "../api";
@@ -11,6 +12,7 @@ import { LATELY, MUCH, writesOf } from "./writes";
 
 type Pool = Schemas["Pool"];
 type Sums = Schemas["TrafficSum"];
+type Traffic = Schemas["PoolTraffic"];
 
 export function Pools({ feed }: { feed: Feed }) {
   const { pools } = feed.status!;
@@ -51,32 +53,57 @@ interface Level {
   sums: Sums;
 }
 
+const LEVELS = { volumes: "clients to volumes", queues: "into the queues", disks: "at the disks" } as const;
+
 function Levels({ feed, pool, before }: { feed: Feed; pool: Pool; before: Pool }) {
   const seconds = (pool.at_ns - before.at_ns) / 1e9;
-  const levels: Level[] = (["volumes", "queues", "disks"] as const).map((level) => ({
-    name: { volumes: "clients to volumes", queues: "into the queues", disks: "at the disks" }[level],
-    sums: difference(pool.traffic[level], before.traffic[level], seconds),
-  }));
+  const levels = levelsOf(pool.traffic, before.traffic, seconds);
   const volumes = feed.status!.volumes.filter((one) => one.pool === pool.name);
   return (
     <>
       <h3>Amplification <small>of the last {lasting(seconds * 1e9)}, without flushes; one scale for each column</small></h3>
-      <div class="scroll">
-        <table class="levels">
-          <thead><tr><th scope="col">Layer</th>{FIGURES.map(({ words }) => <th scope="col" colSpan={3} key={words}>{words}</th>)}</tr></thead>
-          <tbody>
-            {levels.map((level) => (
-              <tr key={level.name}>
-                <th scope="row">{level.name}</th>
-                {FIGURES.map((figure) => <Bar key={figure.words} figure={figure} levels={levels} level={level} />)}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <h3>Its volumes</h3>
-      {volumes.map((volume) => <VolumeLine key={volume.name} feed={feed} volume={volume} />)}
+      <LevelTable levels={levels} scale={levels} />
+      <h3>Its volumes <small>{volumes.length > 1 ? "on the same scales; an I/O that a queue joined from blocks of several volumes counts for the first" : ""}</small></h3>
+      {volumes.map((volume) => (
+        <Fragment key={volume.name}>
+          <VolumeLine feed={feed} volume={volume} />
+          {volumes.length > 1 && <LevelTable levels={levelsOfVolume(volume.name, pool, before, seconds)} scale={levels} />}
+        </Fragment>
+      ))}
     </>
+  );
+}
+
+function levelsOfVolume(name: string, pool: Pool, before: Pool, seconds: number): Level[] {
+  const of = (one: Pool): Traffic | undefined => one.by_volume.find((volume) => volume.volume === name)?.traffic;
+  const now = of(pool);
+  return now === undefined ? [] : levelsOf(now, of(before) ?? now, seconds);
+}
+
+function levelsOf(now: Traffic, before: Traffic, seconds: number): Level[] {
+  return (["volumes", "queues", "disks"] as const).map((level) => ({
+    name: LEVELS[level],
+    sums: difference(now[level], before[level], seconds),
+  }));
+}
+
+/** The figures of each level, with bars as long as their share of the largest figure in `scale`. */
+function LevelTable({ levels, scale }: { levels: Level[]; scale: Level[] }) {
+  return (
+    <div class="scroll">
+      <table class="levels">
+        <colgroup><col class="layer" />{FIGURES.map(({ words }) => <Fragment key={words}><col class="bar" /><col /><col class="factor" /></Fragment>)}</colgroup>
+        <thead><tr><th scope="col">Layer</th>{FIGURES.map(({ words }) => <th scope="col" colSpan={3} key={words}>{words}</th>)}</tr></thead>
+        <tbody>
+          {levels.map((level) => (
+            <tr key={level.name}>
+              <th scope="row">{level.name}</th>
+              {FIGURES.map((figure) => <Bar key={figure.words} figure={figure} scale={scale} above={levels[0]!} level={level} />)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
@@ -87,11 +114,11 @@ const FIGURES: { words: string; of: (sums: Sums) => number; said: (value: number
   { words: "written/s", of: (sums) => sums.written_bytes, said: (value) => size(Math.round(value)) },
 ];
 
-function Bar({ figure, levels, level }: { figure: (typeof FIGURES)[number]; levels: Level[]; level: Level }) {
+function Bar({ figure, scale, above, level }: { figure: (typeof FIGURES)[number]; scale: Level[]; above: Level; level: Level }) {
   const value = figure.of(level.sums);
-  const most = Math.max(1e-9, ...levels.map((one) => figure.of(one.sums)));
-  const above = figure.of(levels[0]!.sums);
-  const factor = level === levels[0] || above === 0 ? null : value / above;
+  const most = Math.max(1e-9, ...scale.map((one) => figure.of(one.sums)));
+  const asked = figure.of(above.sums);
+  const factor = level === above || asked === 0 ? null : value / asked;
   return (
     <>
       <td class="bar"><i class="outside" style={{ width: `${(value / most) * 100}%` }} /></td>

@@ -50,7 +50,9 @@ pub use host::Host;
 pub use io::{StatisticIo, StatisticIos, StatisticWait};
 pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, Layout, OpLatency};
 pub use memory::{ClientMemory, Memory};
-pub use pool::{Admitted, Level, Mirrors, Pool, PoolTraffic, TrafficSum, Txg, TxgWord};
+pub use pool::{
+    Admitted, Level, Mirrors, Pool, PoolTraffic, TrafficSum, Txg, TxgWord, VolumeTraffic,
+};
 pub use pool_latency::{ClassLatency, PoolLatency, SizeBucket, SizeHistogram};
 pub use promise::{CanHold, LATENESS_NS, LATENESS_OF_BURST_NS, Promise};
 pub use reclaim::Reclaim;

@@ -41,6 +41,8 @@ pub struct Pool {
     pub admissions: Admitted,
     /// The operations of clients, and the zios that these operations caused in the queues and at the disks.
     pub traffic: PoolTraffic,
+    /// The same for each volume, in the order of `volumes`. Repairs of mirrors belong to no volume.
+    pub by_volume: Vec<VolumeTraffic>,
     /// The regions of the pool's mirrors, and the repair of these regions; null if the pool has no mirrors.
     pub mirrors: Option<Mirrors>,
     /// The memory that the pool's shard holds for the blocks of all its pools.
@@ -108,6 +110,17 @@ pub struct PoolTraffic {
     pub queues: TrafficSum,
     /// The zios that reached the disks.
     pub disks: TrafficSum,
+}
+
+/// The operations that clients asked of a volume, and the zios that these caused. A zio that the queue joined
+/// from blocks of several volumes counts for the volume of its first block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VolumeTraffic {
+    /// The name of the volume.
+    #[schema(example = "tank/db")]
+    pub volume: String,
+    /// Its counts.
+    pub traffic: PoolTraffic,
 }
 
 /// Operations and bytes in each direction, without flushes.

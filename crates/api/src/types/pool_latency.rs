@@ -6,7 +6,7 @@ use dashpot_engine::histogram::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{LatencyHistogram, PoolTraffic, Txg, Wide};
+use super::{LatencyHistogram, PoolTraffic, Txg, VolumeTraffic, Wide};
 
 /// The queues of a pool's disks, all disks together, since the start. The difference between two answers
 /// describes the interval between them.
@@ -26,6 +26,8 @@ pub struct PoolLatency {
     pub free_bytes: u64,
     /// The operations of clients, and the zios that these operations caused in the queues and at the disks.
     pub traffic: PoolTraffic,
+    /// The same for each volume. Repairs of mirrors belong to no volume.
+    pub by_volume: Vec<VolumeTraffic>,
     /// The classes of the queues, the highest priority first.
     pub classes: Vec<ClassLatency>,
     /// Transaction groups, the oldest first: the last hundred that were committed, and those that are not

@@ -2,7 +2,7 @@
 
 use dashpot_api::{
     ClassLatency, LatencyHistogram, Pool, PoolLatency, PoolTraffic, SizeHistogram, TunableValue,
-    Txg,
+    Txg, VolumeTraffic,
 };
 use dashpot_engine::Instant;
 use dashpot_engine::histogram::{Histogram, LAYOUT};
@@ -33,6 +33,7 @@ impl PoolFacts<'_> {
         Pool {
             name: self.info.name.clone(),
             members: self.members,
+            by_volume: by_volume(&self.volumes, stats),
             volumes: self.volumes,
             size_bytes: self.info.size,
             allocated_bytes: self.allocated,
@@ -62,6 +63,7 @@ impl PoolFacts<'_> {
             allocated_bytes: self.allocated,
             free_bytes: self.info.size.saturating_sub(self.allocated),
             traffic: traffic(stats),
+            by_volume: by_volume(&self.volumes, stats),
             classes: Class::ALL.map(|class| class_latency(stats, class)).into(),
             txgs: txgs(stats),
         }
@@ -114,6 +116,20 @@ fn traffic(stats: &PoolStats) -> PoolTraffic {
         queues: stats.queued.into(),
         disks: stats.disks.into(),
     }
+}
+
+/// The counts of each volume, by name.
+fn by_volume(names: &[String], stats: &PoolStats) -> Vec<VolumeTraffic> {
+    let volumes = names.iter().zip(&stats.by_volume);
+    let volumes = volumes.map(|(name, counts)| VolumeTraffic {
+        volume: name.clone(),
+        traffic: PoolTraffic {
+            volumes: counts.asked.into(),
+            queues: counts.queued.into(),
+            disks: counts.disks.into(),
+        },
+    });
+    volumes.collect()
 }
 
 /// A class of the queues of all disks together.

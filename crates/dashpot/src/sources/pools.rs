@@ -8,7 +8,7 @@ use dashpot_api::{
     TrafficSum,
 };
 use dashpot_engine::histogram::{BadBucket, Histogram};
-use dashpot_engine::pool::{Class, Traffic, TxgStats};
+use dashpot_engine::pool::{Class, Traffic, TxgStats, VolumeTraffic};
 use dashpot_observe::{ClassInterval, PoolInterval};
 
 /// The I/O of a pool since the start.
@@ -50,9 +50,28 @@ fn interval(
         volumes: traffic(|traffic| traffic.volumes),
         queued: traffic(|traffic| traffic.queues),
         traffic: traffic(|traffic| traffic.disks),
+        by_volume: by_volume(later, earlier),
         classes: [first?, second?, third?, fourth?, fifth?],
         txgs: later.txgs.iter().map(TxgStats::from).collect::<Vec<_>>(),
     })
+}
+
+fn by_volume(later: &PoolLatency, earlier: Option<&PoolLatency>) -> Vec<(String, VolumeTraffic)> {
+    let counts = |of: &PoolTraffic| VolumeTraffic {
+        asked: of.volumes.into(),
+        queued: of.queues.into(),
+        disks: of.disks.into(),
+    };
+    let before = |name: &str| {
+        let mut volumes = earlier?.by_volume.iter();
+        volumes.find(|one| one.volume == name)
+    };
+    let volumes = later.by_volume.iter().map(|now| {
+        let before = before(&now.volume).map(|before| counts(&before.traffic));
+        let counts = counts(&now.traffic).since(before.unwrap_or_default());
+        (now.volume.clone(), counts)
+    });
+    volumes.collect()
 }
 
 fn class_interval(

@@ -365,12 +365,12 @@ impl Pool {
                 work: Work::Picked(picked.id),
             };
             let first = leaf.queue.members(picked.id).next();
-            let (tag, device) = (first.map(|member| member.tag), leaf.disk.disk);
+            let (arrived, device) = (first.map(|member| member.queued), leaf.disk.disk);
             let zio = Zio {
                 offset: picked.offset,
                 length: picked.length,
-                arrived: first.map_or(step.now, |member| member.queued),
-                client: tag.map_or(ClientId::POOL, |tag| self.client_behind(tag)),
+                arrived: arrived.unwrap_or(step.now),
+                client: self.count_picked(disk, &picked),
                 ..child_zio(device, picked.op, step.now)
             };
             step.children.send(child, zio);
@@ -410,15 +410,6 @@ impl Pool {
             Tag::Write(id) => self.side_written(id, outcome, step),
             Tag::Read(id) => self.side_read(disk, id, outcome, step),
             Tag::Repair => self.piece_done(disk, outcome, step),
-        }
-    }
-
-    /// The client for which a part of a child was queued: a volume or, for a repair, the pool.
-    fn client_behind(&self, tag: u32) -> ClientId {
-        match Tag::unpack(tag) {
-            Tag::Write(id) => ClientId::of_volume(self.writes[id].volume),
-            Tag::Read(id) => self.volume_of(self.reads[id].zio),
-            Tag::Repair => ClientId::POOL,
         }
     }
 

@@ -34,6 +34,7 @@ mod sync;
 mod table;
 mod tag;
 mod throttle;
+mod traffic;
 pub(crate) mod tunable;
 mod txg;
 mod unplaced;
@@ -50,7 +51,7 @@ pub(crate) use pool::Pool;
 pub use recording::{MirrorRecord, MirrorStart};
 pub use stats::{
     Admissions, Class, ClassStats, MirrorStats, PoolState, PoolStats, QueueState, QueueStats,
-    ThrottleLevel, Traffic, TxgState, TxgStats,
+    ThrottleLevel, Traffic, TxgState, TxgStats, VolumeTraffic,
 };
 pub(crate) use step::{Buffers, Children, Ended, Step};
 pub use tunable::{Tunable, TunableError, TunableInfo, Tunables, Unit};

@@ -23,7 +23,7 @@ use super::placement::Placement;
 use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
-use super::stats::{QueueState, Traffic};
+use super::stats::QueueState;
 use super::step::{Ended, Step, SyncFor, Work};
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
@@ -65,8 +65,6 @@ pub(crate) struct Pool {
     pub(super) failing: u32,
     /// How many disks the syncing txg waits for; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,
-    /// Counts the operations that clients have sent to the volumes.
-    pub(super) asked: Traffic,
     /// For each disk, the writes of a sync. The lists are empty between syncs, and are kept so that their
     /// memory can be reused.
     pub(super) batches: Vec<Vec<Queued>>,
@@ -145,7 +143,6 @@ impl Pool {
             stalled: VecDeque::new(),
             failing: 0,
             commit: None,
-            asked: Traffic::default(),
             deadline: Instant::NEVER,
             jobs: Jobs::default(),
             tags: Vec::new(),
@@ -205,7 +202,7 @@ impl Pool {
         let depth = target.occupancy.enter(step.now, &mut target.stats);
         // There is no cache to read ahead into.
         if zio.op != Op::Cache {
-            self.asked.count(zio.op, u64::from(zio.length));
+            target.traffic.asked.count(zio.op, u64::from(zio.length));
         }
         let id = zio.id;
         let number = step.events.number();

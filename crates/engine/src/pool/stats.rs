@@ -28,6 +28,8 @@ pub struct PoolStats {
     pub queued: Traffic,
     /// The zios that reached the disks.
     pub disks: Traffic,
+    /// The same for each volume, in the order of the configuration. Repairs of mirrors belong to no volume.
+    pub by_volume: Vec<VolumeTraffic>,
     /// The regions of the pool's mirrors; `None` if the pool has no mirrors.
     pub mirrors: Option<MirrorStats>,
     /// Transaction groups, the oldest first: the last hundred that are done, and the live txgs.
@@ -128,6 +130,18 @@ pub struct Traffic {
     pub bytes_written: u64,
 }
 
+/// The operations that clients asked of a volume, and the zios that these caused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeTraffic {
+    /// The operations that clients asked of the volume.
+    pub asked: Traffic,
+    /// The zios that went into the queues of the disks, counted before adjacent ones were joined.
+    pub queued: Traffic,
+    /// The zios that reached the disks. A zio that the queue joined from blocks of several volumes counts for
+    /// the volume of its first block.
+    pub disks: Traffic,
+}
+
 impl Traffic {
     /// Counts one operation, unless it is a flush.
     pub(crate) fn count(&mut self, op: Op, bytes: u64) {
@@ -156,6 +170,17 @@ impl Traffic {
             bytes_read: self.bytes_read - before.bytes_read,
             writes: self.writes - before.writes,
             bytes_written: self.bytes_written - before.bytes_written,
+        }
+    }
+}
+
+impl VolumeTraffic {
+    /// The difference from an earlier count.
+    pub fn since(self, before: VolumeTraffic) -> VolumeTraffic {
+        VolumeTraffic {
+            asked: self.asked.since(before.asked),
+            queued: self.queued.since(before.queued),
+            disks: self.disks.since(before.disks),
         }
     }
 }

@@ -24,12 +24,15 @@ impl Pool {
             write_limit: self.throttle.write_limit(),
             level: self.throttle.level(),
             admissions: self.throttle.admissions(),
-            volumes: self.asked,
             disks: self.reached_disks(),
             mirrors: self.mirrors.as_ref().map(|mirrors| mirrors.stats()),
             txgs: txgs.collect(),
             ..PoolStats::default()
         };
+        for volume in &self.volumes {
+            stats.volumes.add(volume.traffic.asked);
+            stats.by_volume.push(volume.traffic);
+        }
         for leaf in &self.disks {
             stats.queued.add(leaf.queue.queued());
             stats.queues.push(leaf.queue.stats().clone());

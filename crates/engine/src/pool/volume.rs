@@ -7,6 +7,7 @@ use super::block_io::Edge;
 use super::blocks::{BlockTable, Content, TXGS};
 use super::config::{VolumeConfig, WritePolicy};
 use super::extents::Extents;
+use super::stats::VolumeTraffic;
 use super::watchers::Watchers;
 use crate::occupancy::Occupancy;
 use crate::stats::DiskStats;
@@ -36,6 +37,7 @@ pub(super) struct Volume {
     pub(super) watchers: Watchers,
     /// The number of blocks whose last write to the disks failed.
     pub(super) failing: u32,
+    pub(super) traffic: VolumeTraffic,
     pub(super) stats: DiskStats,
     pub(super) occupancy: Occupancy,
 }
@@ -89,6 +91,7 @@ impl Volume {
             lock_queues: BTreeMap::new(),
             watchers: Watchers::default(),
             failing: 0,
+            traffic: VolumeTraffic::default(),
             stats: DiskStats::default(),
             occupancy: Occupancy::default(),
         }

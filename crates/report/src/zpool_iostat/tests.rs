@@ -23,6 +23,7 @@ fn pool(name: &str) -> PoolInterval {
             writes: 3_000,
             bytes_written: 3_000 << 17,
         },
+        by_volume: Vec::new(),
         classes: Class::ALL.map(ClassInterval::empty),
         txgs: Vec::new(),
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dashpot_api::wait_word;
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::pool::{Class, ClassStats, PoolStats};
+use dashpot_engine::pool::{Class, ClassStats, PoolStats, VolumeTraffic};
 use dashpot_engine::{
     Device, DiskId, DiskStats, InFlight as Zio, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
 };
@@ -29,6 +29,8 @@ pub(in crate::commands) struct PoolSnapshot {
     pub(in crate::commands) name: String,
     at: Instant,
     pub(in crate::commands) stats: PoolStats,
+    /// The names of the volumes, in the order of `stats.by_volume`.
+    volumes: Vec<String>,
     allocated: u64,
     free: u64,
 }
@@ -76,13 +78,14 @@ pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec
 pub(in crate::commands) fn pools(simulation: &Simulation) -> Vec<PoolSnapshot> {
     let (scenario, now) = (simulation.scenario(), simulation.now());
     let look = |(at, pool): (usize, &PoolSpec)| {
-        let volumes = scenario.volumes.iter().filter(|volume| volume.pool == at);
-        let allocated = volumes.map(|volume| volume.size).sum();
+        let volumes = || scenario.volumes.iter().filter(|volume| volume.pool == at);
+        let allocated = volumes().map(|volume| volume.size).sum();
         let id = PoolId(u32::try_from(at).unwrap_or(u32::MAX));
         PoolSnapshot {
             name: pool.name.clone(),
             at: now,
             stats: simulation.engine().pool_stats(id, now).unwrap_or_default(),
+            volumes: volumes().map(|volume| volume.name.clone()).collect(),
             allocated,
             free: capacity(scenario, pool).saturating_sub(allocated),
         }
@@ -214,9 +217,16 @@ impl PoolSnapshot {
             volumes: self.stats.volumes.since(earlier.stats.volumes),
             queued: self.stats.queued.since(earlier.stats.queued),
             traffic: self.stats.disks.since(earlier.stats.disks),
+            by_volume: self.by_volume_since(earlier),
             classes: Class::ALL.map(class),
             txgs: self.stats.txgs.clone(),
         }
+    }
+
+    fn by_volume_since(&self, earlier: &PoolSnapshot) -> Vec<(String, VolumeTraffic)> {
+        let counts = self.stats.by_volume.iter().zip(&earlier.stats.by_volume);
+        let counts = counts.map(|(later, earlier)| later.since(*earlier));
+        self.volumes.iter().cloned().zip(counts).collect()
     }
 }
 
