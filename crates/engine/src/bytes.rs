@@ -1,12 +1,13 @@
 //! The names of buffers. The engine decides which bytes go where; the driver holds and moves them.
 //!
-//! A [`Buf`] always has the size of a block of its volume. Only the engine allocates and frees the
-//! names. When a name is first used, or used again after [`Move::Free`], its content is undefined. A driver
-//! that only simulates may keep a version number for each sector instead of the bytes, or nothing.
+//! Each [`Buf`] names a buffer that is as large as one block of its volume. Only the engine allocates and
+//! frees the names. When a name is first used, or used again after [`Move::Free`], the content of its buffer
+//! is undefined. A driver that only simulates may keep a version number for each sector instead of the bytes,
+//! or nothing.
 
 use crate::zio::ZioId;
 
-/// The name of a buffer. Names are small numbers with few gaps, so they can be indices.
+/// The name of a buffer. Names are small numbers with few gaps, so a driver can use them as indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Buf(pub u32);
 
@@ -24,7 +25,7 @@ pub struct Span {
 /// A move of bytes in memory. The driver executes moves at once, in the order of the actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// Copies the payload of a client's write, beginning at its byte `from`, to a buffer.
+    /// Copies part of the payload of a client's write, starting at byte `from`, into a buffer.
     CopyIn {
         /// The client's zio.
         zio: ZioId,
@@ -33,7 +34,7 @@ pub enum Move {
         /// The destination.
         to: Span,
     },
-    /// Copies a buffer into the reply of a client's read, beginning at byte `to` of the reply.
+    /// Copies part of a buffer into the reply of a client's read, starting at byte `to` of the reply.
     CopyOut {
         /// The client's zio.
         zio: ZioId,
@@ -69,6 +70,7 @@ pub enum Move {
 pub enum Segment {
     /// A whole buffer, and its length in bytes.
     Buf(Buf, u32),
-    /// A number of bytes to read and discard, because one large read is faster than two.
+    /// A gap of this many bytes between two buffers. The driver reads and discards these bytes, because one
+    /// large read is faster than two small ones.
     Gap(u32),
 }

@@ -19,8 +19,8 @@ impl ClientId {
     /// The id that all clients beyond [`CLIENTS_TOLD_APART`] share.
     pub const OTHER: ClientId = ClientId(CLIENTS_TOLD_APART);
 
-    /// The pool itself, as a client of its disks. It causes the syncs of txgs and the repairs, for which no
-    /// volume asks.
+    /// The pool itself, as a client of its disks. The pool syncs txgs and repairs mirrors without a request
+    /// from a volume.
     pub const POOL: ClientId = ClientId(CLIENTS_TOLD_APART - 1);
 
     /// The client with this index. Clients beyond [`CLIENTS_TOLD_APART`] share one identity.

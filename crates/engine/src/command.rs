@@ -31,8 +31,8 @@ pub enum Input<'a> {
         /// The moment at which the driver first offered the whole reply to the transport.
         offered: Instant,
     },
-    /// The connection of these zios is gone. The engine answers each zio with [`Action::Drop`]: at once, or
-    /// when the store has finished its work.
+    /// The connection of these zios is gone. The engine answers each zio with [`Action::Drop`]. If the store
+    /// works on the zio, the answer comes when the store has finished; otherwise, it comes at once.
     Abort(&'a [ZioId]),
     /// A client of a disk or a volume gets a name. A rule matches clients of its disk by their names. The
     /// clients of a pool's disks are the pool and its volumes, so no rule matches a client of a volume.
@@ -47,8 +47,8 @@ pub enum Input<'a> {
     /// A change of rules or of a disk's state.
     Command(CommandId, Command),
     /// The host kept the driver from running. The driver reports the stop before the first step that handles
-    /// deadlines that fell due during the stop. Held zios that are late mostly because of stops have separate
-    /// counts; see [`crate::Holds::stopped`].
+    /// deadlines that fell due during the stop. If a held zio is late mostly because of stops, it is also
+    /// counted separately; see [`crate::Holds::stopped`].
     Stopped {
         /// The moment at which the driver should have run.
         from: Instant,
@@ -97,18 +97,20 @@ pub enum Command {
         /// The rules, in the order of their registration. Their ids are larger than all earlier ids.
         rules: Vec<(RuleId, RuleSpec)>,
     },
-    /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of the lanes that
-    /// remain. The count of zios towards the rule's limit restarts from zero.
+    /// Replaces the specification of a rule. The rule keeps its counters. If the new specification has fewer
+    /// lanes, only the lanes that remain keep their bookings. The count of zios towards the rule's limit
+    /// restarts from zero.
     Update(RuleId, RuleSpec),
     /// Removes rules.
     Clear {
         /// The rules to remove.
         target: Target,
         /// Whether to complete the zios that the rules hold. If not, the zios stay held. For a whole disk,
-        /// the command also releases the zios that are still held by rules that were removed earlier.
+        /// the command also completes the zios that are still held by rules that were removed earlier.
         release: bool,
     },
-    /// Makes new zios of a disk wait before they choose a lane. The engine answers when nothing is in flight.
+    /// Makes new zios of a disk wait before they choose a lane. The engine answers when no zio of the disk is
+    /// in flight any more.
     Suspend {
         /// The disk.
         disk: DiskId,
@@ -130,8 +132,8 @@ pub enum Command {
     /// Makes a pool lose everything that it has only in memory, as when its host loses power. The driver
     /// first aborts the zios of the pool's volumes, and waits until no store works for the pool.
     Crash(PoolId),
-    /// Makes the sides of a pool's mirrors identical again. The driver gives this command at the start, and
-    /// when the power is on again after a power cut. Without the command, the pool reads only one side of
+    /// Makes the sides of a pool's mirrors identical again. The driver gives this command when the daemon
+    /// starts, and when the power is on again after a power cut. Until then, the pool reads only one side of
     /// each region whose sides may differ.
     Repair(PoolId),
     /// Makes the pools write all dirty data to their disks, without waiting for a reason to sync. From then
@@ -185,7 +187,8 @@ pub enum CommandError {
     UnknownRule(RuleId),
     /// The tunable cannot have this value.
     Tunable(TunableError),
-    /// The disk was resumed while I/O from before the suspension was still in flight.
+    /// A command to suspend a disk was not completed: the disk was resumed while zios from before the
+    /// suspension were still in flight.
     Resumed,
     /// A rule that the engine cannot carry out.
     InvalidRule(String),

@@ -1,9 +1,10 @@
 //! The deadlines of zios: a queue ordered by time, and by order of issue for equal times.
 //!
-//! Most deadlines are set in the order in which they fall due, because most rules hold zios for a constant
-//! time. The engine appends a deadline that is set in order to a list, called the run, and takes it from
-//! the front of the run, at almost no cost. A deadline that would break the order goes to a heap. The next
-//! deadline is the earlier of the first deadline in the run and the first deadline in the heap.
+//! Most rules hold zios for a constant time, so most deadlines are set in the order in which they fall due.
+//! The engine appends each new deadline to a list, called the run, if it is not earlier than the last
+//! deadline in the run. The engine also takes deadlines from the front of the run, and both cost almost
+//! nothing. A deadline that would break the order of the run goes to a heap. The next deadline is the earlier
+//! of the first deadline in the run and the first deadline in the heap.
 //!
 //! The run is a linked list of zios, so that a deadline can also be taken out of the middle. A zio
 //! has one deadline at a time.
@@ -29,8 +30,8 @@ pub(crate) struct Deadlines {
     issued: u64,
 }
 
-/// A deadline in one integer, with the moment in the high bits and the order of issue in the low bits. The
-/// engine compares deadlines more often than anything else.
+/// A deadline in one integer, with the moment in the high bits and the order of issue in the low bits. One
+/// integer makes comparisons fast, and the engine compares deadlines more often than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 

@@ -1,8 +1,8 @@
 //! The time that a device has spent with each number of zios in flight.
 //!
-//! The clients determine the depth, and many clients limit it without reporting the limit. If a client
-//! limits the depth, lanes and delays may have no effect. The mean depth does not show the limit. The time
-//! spent at each depth does show the limit. For an interval, take the difference between two readings.
+//! The depth is the number of zios in flight. Many clients limit it without reporting the limit, and then
+//! lanes and delays may have no effect. The mean depth hides such a limit, but the time spent at each depth
+//! shows it. To look at an interval, take the difference between two readings.
 
 use alloc::vec::Vec;
 
@@ -11,9 +11,8 @@ use crate::time::Duration;
 /// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] also stands for all larger
 /// numbers.
 ///
-/// The engine adds to these times twice for each zio, so this must be cheap, and it is a single addition. The
-/// engine computes how long the device was busy, and how many zios it had in that time, only when a caller
-/// asks.
+/// The engine updates these times twice for each zio, so an update is a single addition. The engine computes
+/// how long the device was busy, and how many zios were in flight in that time, only when a caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
     /// The nanoseconds spent with each number of zios, from 0 to the greatest number so far. The list grows

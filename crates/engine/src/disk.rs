@@ -147,7 +147,8 @@ impl Disk {
         self.hold(flight, ctx);
     }
 
-    /// Holds a zio until its target or completes it, after the store has worked on it.
+    /// After the store's work on a zio, holds the zio until its target, or completes it if the target has
+    /// passed.
     fn hold(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         let early = flight.target > ctx.now;
         if early && let Some(errno) = self.closing {
@@ -185,8 +186,8 @@ impl Disk {
 
     /// Acts on a zio whose deadline has come.
     pub(crate) fn due(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        // A zio that wakes late at the end of its `add` hold wakes again for its target, because
-        // another zio may have an earlier target.
+        // If a zio wakes late at the end of its `add` hold, its target may have passed, too. It must still
+        // wake again for its target, because another zio may have an earlier target.
         let holds_on = flight.state == State::HeldBefore && !flight.before_only;
         if flight.owes_transfer() && flight.target <= ctx.now && !holds_on {
             self.injector.transfer(flight);

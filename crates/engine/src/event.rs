@@ -14,8 +14,8 @@ use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 pub struct Event {
     /// The zio's number. Unlike a [`ZioId`](crate::ZioId), a number is never used again.
     pub number: u64,
-    /// The number of the volume's zio to which this zio belongs, or which waits for this zio. Writes of a txg
-    /// have no such number, because no client waits for them.
+    /// The number of the volume's zio to which this zio belongs, or which waits for this zio. `None` for the
+    /// writes of a txg, because no client waits for them.
     pub parent: Option<u64>,
     /// The zio's disk or volume.
     pub device: Device,
@@ -42,7 +42,8 @@ pub struct Event {
     pub outcome: Outcome,
     /// When the zio's header was received, or the pool queued the zio.
     pub arrived: Instant,
-    /// When the zio was complete. For a volume's zio, the wait for the throttle begins here.
+    /// When the zio was completely received, or left the queue of its pool's disk. For a volume's zio, the
+    /// wait for the throttle begins here.
     pub submitted: Instant,
     /// When the throttle admitted the zio, or the zio left the queue.
     pub admitted: Instant,
@@ -52,8 +53,8 @@ pub struct Event {
     pub started: Instant,
     /// When the store finished its work.
     pub store_done: Instant,
-    /// The earliest moment at which the zio might complete, including the store's work. A zio that failed
-    /// while a rule held it ended earlier.
+    /// When the zio should have completed: at the end of its holds or of the store's work, whichever is
+    /// later. A zio that failed while a rule held it ended earlier.
     pub target: Instant,
     /// When the zio's reply was offered to the transport.
     pub offered: Instant,

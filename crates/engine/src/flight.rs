@@ -161,8 +161,9 @@ impl Flight {
 }
 
 /// The zios in flight, by id. All disks of an engine share the table. The zios of a disk are linked in the
-/// order of arrival, so that the cost of listing them depends only on how many are in flight now. A zio whose
-/// payload took so long to arrive that its place would be far ahead in the list is in a set instead.
+/// order of arrival, so that the cost of listing them depends only on how many are in flight now. If a zio's
+/// payload took very long to arrive, finding the zio's place in the list would be slow, so the zio is in a
+/// set instead.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     slots: Vec<Flight>,
@@ -312,8 +313,7 @@ const NOWHERE: Link = Link {
 const NOBODY: u32 = u32::MAX;
 /// The value of `ahead` in the link of a zio that is in the set and not in the list.
 const LATE: u32 = NOBODY - 1;
-/// The table puts a zio ahead of at most this many later zios in the list. If there are more, the zio goes
-/// into the set.
+/// If at least this many zios in the list arrived later than a new zio, the new zio goes into the set.
 const PASSED_MAX: u32 = 64;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct Holds {
     lateness: Option<Box<Histogram>>,
-    /// The lateness of holds that fell due while the host kept the driver from running.
+    /// The lateness of holds that were late mostly because the host had stopped the driver.
     stopped: Option<Box<Histogram>>,
     asked: Asked,
 }
@@ -64,7 +64,7 @@ impl Holds {
         various.achieved.record((service + late).as_nanos());
     }
 
-    /// Records that the driver was stopped when the last recorded hold fell due.
+    /// Records that the last recorded hold was late mostly because of a stop of the driver.
     #[cold]
     pub(crate) fn record_stopped(&mut self, late: Duration) {
         let stopped = self.stopped.get_or_insert_default();

@@ -1,10 +1,11 @@
 //! The model of a slow disk: rules, lanes, suspension, counters and histograms.
 //!
-//! The engine is a pure state machine. The engine has no clock, no threads, no bytes, no floats, and no
-//! randomness except what its seed gives; `#![no_std]` and `forbid(unsafe_code)` make the compiler check most
-//! of this. Every change goes through [`Engine::step`], which does nothing in the background after it has
-//! returned. [`Engine::next_deadline`] says when to step again with [`Input::Tick`]. In real time a shard
-//! waits for that moment; in simulated time the simulation sets its clock to that moment.
+//! The engine is a pure state machine. It has no clock, no threads, no bytes and no floats, and its only
+//! random numbers are those that follow from the seeds that the caller sets; `#![no_std]` and
+//! `forbid(unsafe_code)` make the compiler check most of this. Every change goes through [`Engine::step`];
+//! between two steps, the engine does nothing. [`Engine::next_deadline`] says when the driver must step again
+//! with [`Input::Tick`]. In real time, a shard waits for that moment; in simulated time, the simulation sets
+//! its clock to that moment.
 //!
 //! Equal seeds and equal inputs give equal actions, on any machine.
 

@@ -140,7 +140,7 @@ impl OpSet {
     pub const ALL: OpSet = OpSet(0x3f).union(OpSet::FUA);
     /// Every operation.
     pub const EVERY: OpSet = OpSet(0x7ff).union(OpSet::FUA);
-    /// The operations that a rule matches if it names none: read, write, zero.
+    /// The operations that a rule matches if the user names none: read, write, zero.
     pub const DATA: OpSet = OpSet::of(Op::Read)
         .union(OpSet::of(Op::Write))
         .union(OpSet::of(Op::Zero));

@@ -84,7 +84,7 @@ impl Engine {
 
     /// Takes one input, and appends to `actions` all effects of the input and of the time that has passed.
     /// `now` must not go back. If much is due at once, a step does only as much as fits into a fraction of a
-    /// millisecond. [`Engine::next_deadline`] is then not later than `now`.
+    /// millisecond. If work remains, [`Engine::next_deadline`] is not later than `now`.
     pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
         debug_assert!(now >= self.now, "time went back");
         if let Input::Stopped { from, until } = input {
@@ -167,7 +167,7 @@ impl Engine {
         flights.filter_map(move |flight| Some(disk?.view(flight)))
     }
 
-    /// Whether a rule that hangs holds a zio for ever, so that only a command can end it.
+    /// Whether a rule with a hang holds a zio, which then ends only by a command.
     pub fn never_ends(&self, zio: ZioId) -> bool {
         let flight = match zio.inner() {
             Some(child) => self.children.flights.get(child),

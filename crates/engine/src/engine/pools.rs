@@ -54,9 +54,9 @@ impl Engine {
         self.pools.get(pool)?.base_of(place)
     }
 
-    /// Makes the driver keep a durable record of a pool's mirrors. `starts` says what the driver knows of
-    /// each member, in the order of the members. The pool uses its mirrors after
-    /// [`crate::Command::Repair`].
+    /// Turns on the durable record of a pool's mirrors. `starts` says what the driver knows of each member,
+    /// in the order of the members. The engine asks for the first record, and the pool uses its mirrors, only
+    /// after [`crate::Command::Repair`].
     pub fn record_mirrors(&mut self, pool: PoolId, starts: &[MirrorStart]) {
         let mut actions = core::mem::take(&mut self.owed);
         let record = |pool: &mut Pool, step: &mut Step<'_>| pool.record_mirrors(starts, step);
@@ -64,14 +64,15 @@ impl Engine {
         self.owed = actions;
     }
 
-    /// A record of each mirror of a pool, for the driver to make durable when [`Action::Record`] asks for it.
+    /// A record of each mirror of a pool. The driver must make these records durable when [`Action::Record`]
+    /// asks for them.
     pub fn mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
         let pool = self.pools.get(pool.0 as usize);
         pool.map_or_else(Vec::new, Pool::record)
     }
 
-    /// The last records of a pool's mirrors, for when the daemon ends with nothing in flight and all disks
-    /// synced.
+    /// The last records of a pool's mirrors, which the driver keeps when the daemon ends. They are correct
+    /// only if nothing is in flight and all disks are synced.
     pub fn last_mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
         let pool = self.pools.get(pool.0 as usize);
         pool.map_or_else(Vec::new, Pool::last_record)

@@ -145,8 +145,8 @@ const fn least(values: &[u64]) -> u64 {
     least
 }
 
-/// The value's leading eight bits and its octave in one number, without gaps. Each value below 256
-/// has a cell of its own.
+/// The cell of a value: its leading eight bits and its octave as one number, without gaps between cells. Each
+/// value below 256 has its own cell.
 #[inline]
 const fn cell_of(ns: u64) -> usize {
     let shift = 56 - (ns | 0x80).leading_zeros();

@@ -39,7 +39,7 @@ fn counted(values: &[u64], row_of: impl Fn(u64) -> usize) -> Vec<u64> {
     rows
 }
 
-/// How many powers of two, counted up from 1, satisfy `within`, found by trying them in turn.
+/// How many successive powers of two, from 1 on, satisfy `within`, found by trying them in turn.
 fn powers_while(within: impl Fn(u64) -> bool) -> usize {
     (0..63).take_while(|&k| within(1 << k)).count()
 }

@@ -51,7 +51,7 @@ impl Bandwidth {
         self.queue.vacate(id, bookings);
     }
 
-    /// Closes the gaps in the queue. Returns the zios that are served sooner now.
+    /// Closes the gaps in the queue. Appends to `moved` the zios that are now served sooner.
     pub(super) fn move_up(
         &mut self,
         now: Instant,
@@ -61,7 +61,8 @@ impl Bandwidth {
         self.free = self.queue.move_up(now, bookings, moved);
     }
 
-    /// Takes out the transfers of removed rules. The zios of these transfers keep their times.
+    /// Takes out the transfers of removed rules. The zios of these transfers keep their times. Appends to
+    /// `moved` the zios that are now served sooner.
     pub(super) fn forget(
         &mut self,
         gone: impl Fn(RuleId) -> bool,

@@ -31,8 +31,8 @@ impl Injector {
         }
     }
 
-    /// Counts the fate of one promise. This function is not inlined, because the caller's loop would then
-    /// need more registers than the processor has.
+    /// Counts the fate of one promise. If this function were inlined, the caller's loop would need more
+    /// registers than the processor has.
     #[inline(never)]
     fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
         let booking = self.bookings.get(id);
@@ -66,8 +66,8 @@ impl Injector {
         }
     }
 
-    /// Ends the bookings of an aborted zio. A booking whose service has not begun gives up its place on the
-    /// lane.
+    /// Ends the bookings of an aborted zio. A booking whose service has not begun gives up its place in its
+    /// lane's queue.
     pub(crate) fn abandon(&mut self, now: Instant, flight: &mut Flight, gaps: &mut Gaps) {
         while let Some(id) = flight.bookings {
             let booking = *self.bookings.get(id);
@@ -97,8 +97,9 @@ impl Injector {
         }
     }
 
-    /// When a zio has just been charged, every rule that took it has counted it. Undoes the counts of the
-    /// rules that do not decide the zio. If only one rule took the zio, that rule decides.
+    /// Corrects the counts of a zio that was just charged. Every rule that took the zio has counted it; this
+    /// function undoes the counts of the rules that do not decide it. If only one rule took the zio, that
+    /// rule decides.
     #[inline]
     pub(crate) fn uncount_beaten(&mut self, flight: &Flight) {
         let first = flight.bookings.map(|first| self.bookings.get(first));
@@ -257,9 +258,9 @@ fn fate(booking: &Booking, flight: &Flight) -> Fate {
     }
 }
 
-/// Whether the rule of `booking` decides the zio. A zio passes the lanes first and the bandwidth next. For
-/// the lanes, the `floor` rule that ends last decides, and every `add` rule; for the bandwidth, the rule with
-/// the lowest rate.
+/// Whether the rule of `booking` decides the zio. A zio passes the lanes first and the bandwidth next. Among
+/// the rules with lanes, every `add` rule decides, and so does the `floor` rule whose hold ends last. For the
+/// bandwidth, the rule with the lowest rate decides.
 fn decides(booking: &Booking, flight: &Flight) -> bool {
     let slowest = flight.transfer.map(|transfer| transfer.rule);
     match (booking.kind, booking.mode) {

@@ -29,8 +29,9 @@ pub(crate) struct Injector {
     /// For each group, the rule that would finish the zio soonest. The list is kept between zios, so that
     /// no zio allocates.
     soonest: Vec<Candidate>,
-    /// For each group, by its leader, the place of its candidate in `soonest`. Places from earlier zios need
-    /// not be cleared, because the entry of `soonest` at such a place has another leader.
+    /// The index in `soonest` of each group's candidate. The list itself is indexed by the groups' leaders.
+    /// Indices from earlier zios need not be cleared, because the candidate at such an index has another
+    /// leader.
     places: Vec<usize>,
 }
 
@@ -241,8 +242,8 @@ impl Injector {
         };
         let reached = flight.target;
         let index = self.index(transfer.rule);
-        // If the zio's rule has meanwhile been removed, the zio and the other zios do not wait for each
-        // other.
+        // If the zio's rule was removed or lost its bandwidth meanwhile, the zio does not wait for other
+        // transfers, and they do not wait for it.
         let queued = index.is_ok_and(|index| self.rules[index].spec.bandwidth.is_some());
         let place = self.bookings.insert(Booking {
             rule: transfer.rule,
@@ -280,8 +281,8 @@ impl Injector {
         self.survey();
     }
 
-    /// Replaces the specification of a rule. Lanes that remain keep their bookings, and so do transfers if
-    /// the rule still has a bandwidth. Returns the zios that are served sooner now.
+    /// Replaces the specification of a rule. Lanes that remain keep their bookings. The rule's transfers stay
+    /// in the queue if the rule still has a bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn update(
         &mut self,
         id: RuleId,
@@ -316,8 +317,8 @@ impl Injector {
         moved
     }
 
-    /// Removes rules, which are named in the order of their ids. The promises of these rules stand, but
-    /// leave the lanes and the bandwidth. Returns the zios that are served sooner now.
+    /// Removes rules. `rules` must be sorted by id. Zios keep the times that these rules have promised them,
+    /// but no longer occupy the lanes and the bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn remove(&mut self, rules: &[RuleId], now: Instant) -> Vec<ZioId> {
         let gone = |rule: RuleId| rules.binary_search(&rule).is_ok();
         let mut moved = Vec::new();

@@ -70,7 +70,7 @@ impl Lanes {
         self.lanes[lane as usize].leave(id, now, bookings)
     }
 
-    /// Closes the gaps in a lane's queue. Returns the zios whose bookings have moved.
+    /// Closes the gaps in a lane's queue. Appends to `moved` the zios whose bookings have moved.
     pub(crate) fn move_up(
         &mut self,
         lane: u32,
@@ -151,8 +151,8 @@ impl Lane {
     /// Takes a booking out of the queue, and frees its time.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         let booking = bookings.get(id);
-        // If two bookings start at the same moment, either the one ahead takes no time, or neither ever
-        // starts.
+        // Comparing the starts is enough. If two bookings start at the same moment, either the one ahead
+        // takes no time, or neither ever starts.
         let is_first = |gap| booking.start < bookings.get(gap).start;
         if self.gap.is_none_or(is_first) {
             self.gap = booking.behind;
@@ -181,7 +181,8 @@ impl Lane {
         self.gap = self.first;
     }
 
-    /// Closes the gaps in the queue. Returns the moment at which the lane is then free.
+    /// Closes the gaps in the queue, and appends to `moved` the zios whose bookings have moved. Returns the
+    /// moment at which the lane is then free.
     pub(super) fn move_up(
         &mut self,
         now: Instant,

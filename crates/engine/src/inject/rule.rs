@@ -20,7 +20,8 @@ pub(crate) struct Rule {
     pub(crate) leader: usize,
     /// `None` if any number of zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
-    /// How many times the rule was updated. Each booking has the version of the rule that made it.
+    /// How many times the rule was updated. Each booking has the version that its rule had when it made the
+    /// booking.
     pub(super) version: u32,
     /// The counters for zios that were checked against the present version of the rule.
     pub(super) present: RuleCounts,
@@ -147,7 +148,7 @@ impl Rule {
         }
     }
 
-    /// When a zio that this rule held from now on would be done, assuming the nominal service time.
+    /// When a zio would be done if this rule held it from now on for the nominal service time.
     pub(crate) fn finish(&self, now: Instant) -> Instant {
         match &self.lanes {
             Some(lanes) => lanes.finish(now, self.nominal),

@@ -51,7 +51,8 @@ pub struct QuantileTable {
 pub enum QuantileError {
     /// There are no knots.
     Empty,
-    /// The knot at this index is not above the knot before it in q, or is below that knot in time.
+    /// The quantile of the knot at this index is not larger than that of the knot before it, or its time is
+    /// shorter.
     Order(usize),
 }
 

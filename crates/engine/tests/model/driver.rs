@@ -16,7 +16,7 @@ use dashpot_engine::{
 
 use crate::machine::{DISK, Machine};
 
-/// More steps than any history needs at one moment. A machine that takes more would ask for steps for ever.
+/// No history needs this many steps at one moment. A machine that takes more steps asks for them without end.
 const STEPS_AT_ONE_MOMENT_MAX: u32 = 100_000;
 
 /// A client's request.

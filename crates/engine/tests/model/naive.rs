@@ -78,7 +78,8 @@ struct Charge {
     rate: Option<(u64, RuleId, Mode)>,
     /// Whether the zio reached the server of the bandwidth before the model asked the store.
     served_before: bool,
-    /// When a command last cleared rules and released their zios. The zio cannot have moved on before that.
+    /// When a command last cleared rules and released their zios. The next stage of the zio begins no
+    /// earlier.
     released: Instant,
     /// The rules that took the zio.
     takers: Vec<RuleId>,

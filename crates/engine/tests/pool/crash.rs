@@ -12,8 +12,8 @@ use crate::machine::Machine;
 const BLOCK: usize = 1 << 10;
 const BLOCKS: usize = 48;
 
-/// The contents that each block of a volume may have after a power cut: the one at the last flush, and every
-/// one since then.
+/// The contents that each block of a volume may have after a power cut: the content at the last flush, and
+/// all later contents.
 struct Model {
     now: Vec<Vec<u8>>,
     since_flush: BTreeMap<usize, Vec<Vec<u8>>>,

@@ -17,9 +17,9 @@ pub(crate) struct Machine {
     pub(crate) engine: Engine,
     pool: PoolConfig,
     volume: VolumeConfig,
-    /// The durable record of the mirrors, and the record that is being made with the moment at which it will
-    /// be durable.
+    /// The durable record of the mirrors.
     record: Vec<MirrorRecord>,
+    /// The record that is being made, and the moment at which it will be durable.
     next_record: Option<(Instant, Vec<MirrorRecord>)>,
     keeps_record: bool,
     pub(crate) now: Instant,

@@ -14,8 +14,8 @@ const DIRTY_MAX: u64 = 40 * BLOCK;
 const DEPTH: u64 = 16;
 /// The maximum size of a request, in bytes.
 const REQUEST_MAX: u64 = 12 * BLOCK;
-/// The maximum that a request keeps in memory, in bytes. A request that begins and ends within blocks also
-/// keeps the old content of these two blocks.
+/// The maximum that a request keeps in memory, in bytes. A request that begins in the middle of one block and
+/// ends in the middle of another also keeps the old content of these two blocks.
 const HELD_MAX: u64 = REQUEST_MAX + 3 * BLOCK;
 /// The maximum size of a piece of a repair, in bytes.
 const PIECE: u64 = 128 << 10;

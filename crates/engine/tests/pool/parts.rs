@@ -166,7 +166,8 @@ impl Run {
             let Some(found) = found.copied() else {
                 panic!("{what}: block {block} holds {byte}, not one of {versions:?}");
             };
-            // It does not matter if a later version has the same byte, because these bytes stay on the disks.
+            // Several versions may have this byte. It does not matter which of them is kept, because the byte
+            // is on the disks and stays there.
             *versions = vec![Version {
                 acknowledged: Some(self.clock),
                 ..found

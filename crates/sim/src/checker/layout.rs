@@ -107,8 +107,8 @@ impl Layout {
     }
 
     /// Notes that a disk of a pool has trimmed sectors. Returns whether the trim is final. Under the dynamic
-    /// layout it is, because the places then have no owner. If a power cut leaves old data there, that does
-    /// not count, even if the same block gets the place again.
+    /// layout it is, because the places then have no owner. Old data that a power cut leaves there is no
+    /// fault, even if the same block gets the place again.
     pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) -> bool {
         if self.dynamic[disk] {
             (first..first + sectors).for_each(|sector| self.vacate(disk, sector));

@@ -63,7 +63,8 @@ fn reads_and_writes_have_lanes_of_their_own() {
     assert_eq!(ends(rules, &arrivals), [110, 130, 160, 120]);
 }
 
-/// How many calls threads make in this many seconds if they do not pause, and the calls' mean latency in µs.
+/// Runs threads that do not pause between calls for this many seconds. Returns how many calls they make, and
+/// the calls' mean latency in µs.
 fn closed_loop(rules: Vec<RuleSpec>, threads: u32, seconds: u64) -> (u64, u64) {
     let load = Load::Closed {
         threads,

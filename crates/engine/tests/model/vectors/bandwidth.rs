@@ -53,7 +53,7 @@ fn what_is_slower_than_one_rule_may_be_held_by_another<M: Machine>() {
     assert_eq!([1, 2].map(counts), [(0, 1), (1, 0)]);
 }
 
-/// Two rules: Two rules: `-D 10ms`, and a bandwidth of 4,096 bytes in a millisecond.
+/// Two rules: `-D 10ms`, and a bandwidth of 4,096 bytes in a millisecond.
 fn delay_and_bandwidth() -> [RuleSpec; 2] {
     let pass = RuleSpec {
         bandwidth: Some(4_096_000),
