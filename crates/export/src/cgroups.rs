@@ -20,7 +20,7 @@ pub(crate) enum Version {
     Two,
 }
 
-/// The groups that this process belongs to for a controller, and all their ancestors.
+/// The control groups of this process for a controller, with all their ancestors.
 pub(crate) fn own(controller: &str) -> Vec<Group> {
     below(Path::new("/proc"), Path::new("/sys/fs/cgroup"), controller)
 }
@@ -34,7 +34,8 @@ pub(crate) fn below(proc: &Path, root: &Path, controller: &str) -> Vec<Group> {
         .collect()
 }
 
-/// The group that a line `ID:CONTROLLERS:PATH` names, and all its ancestors.
+/// The group that a line `ID:CONTROLLERS:PATH` of `/proc/self/cgroup` names, with all its ancestors. Empty if
+/// the line is about other controllers.
 fn of_line(line: &str, root: &Path, controller: &str) -> Vec<Group> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -71,7 +72,7 @@ impl Group {
     }
 }
 
-/// The number in the line of `text` that begins with `name`.
+/// The number after the word `name`, in the line of `text` that begins with this word.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     let mut line = lines.find(|line| line.clone().next() == Some(name))?;

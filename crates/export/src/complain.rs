@@ -1,5 +1,5 @@
-//! Writes messages to standard error. `eprintln!` panics when the reader of standard error has gone, as in
-//! `dashpot … 2>&1 | head -1`. A message that cannot be written must not end the program.
+//! Writes messages to standard error, without `eprintln!`, which panics when the reader of standard error has
+//! gone, as in `dashpot … 2>&1 | head -1`. A message that cannot be written must not end the program.
 
 use std::fmt;
 use std::io::{self, Write};

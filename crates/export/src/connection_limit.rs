@@ -1,8 +1,8 @@
 //! Limits the number of connections, in total and per peer.
 //!
-//! The budget guarantees a little memory to each connection. So the memory of all connections is limited only
-//! if their number is. One peer may have at most half of the connections, so that this peer cannot keep other
-//! peers out.
+//! The budget guarantees a little memory to each connection, so only a limit on the number of connections
+//! limits their total memory. One peer may have at most half of the connections, so that this peer cannot
+//! keep other peers out.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -195,8 +195,8 @@ impl Dealt {
         Ok(())
     }
 
-    /// Reads the labels of a pool's mirrors, and tells the engine how each mirror starts, so that it records
-    /// their state.
+    /// Reads the labels of a pool's mirrors, and tells the engine in which state each mirror starts. From
+    /// then on, the engine keeps records of the mirrors, which the pool's keeper makes durable.
     fn assemble_mirrors(
         &mut self,
         shard: usize,
@@ -322,14 +322,15 @@ impl Dealt {
         Some(format!("volume:{members}:{base}:{}", volume.block_size))
     }
 
-    /// The id that a volume gets as a client of its pool's disks. The volume must be the next that is added.
+    /// The id that a volume gets as a client of its pool's disks. Call this before `infos` has the volume,
+    /// because the id follows from the number of the pool's earlier volumes.
     fn client_of(&self, volume: &VolumeSpec) -> ClientId {
         let volumes = self.infos.volumes.iter();
         ClientId::of_volume(volumes.filter(|other| other.pool == volume.pool).count())
     }
 
-    /// Makes a volume or a pool a named client of a pool's disks, so that rules and events of the disks can
-    /// name it.
+    /// Makes a pool, or one of its volumes, a named client of the pool's disks, so that the disks' rules and
+    /// events can name it.
     fn name_at_disks(&mut self, pool: usize, client: ClientId, name: &str) {
         let info = &self.infos.pools[pool];
         let built = &mut self.shards[info.shard];

@@ -79,7 +79,7 @@ pub struct Followed {
     counts: Arc<Counts>,
 }
 
-/// Counts of a program's actions that dashpot cannot hold, or not as intended.
+/// Counts of a program's actions that dashpot cannot hold, or cannot hold as the rules demand.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// How many calls dashpot did not hold, because it did not know their files.
@@ -87,8 +87,8 @@ pub struct Counts {
     /// How many syncs a rule with `--mode floor` held without dashpot's own sync, because dashpot could not
     /// do one.
     pub unsynced: AtomicU64,
-    /// How often the program opened a file with `O_SYNC` or `O_DSYNC`. Each write to such a file syncs it,
-    /// too.
+    /// How often the program opened a file with `O_SYNC` or `O_DSYNC`. Each write to such a file is also a
+    /// sync, so a disk that holds only syncs misses it.
     pub synced_opens: AtomicU64,
     /// How many I/Os the program started with `io_submit`.
     pub submitted: AtomicU64,
@@ -106,7 +106,7 @@ impl Followed {
         })
     }
 
-    /// The counts of the program's actions that dashpot could not hold.
+    /// The counts of the program's actions that dashpot could not hold as the rules demand.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }

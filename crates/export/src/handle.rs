@@ -131,8 +131,8 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk, with this many of its `oldest` zios in flight. The shard does not serve
-    /// its clients while it looks for these zios, so ask for no more than you need.
+    /// Takes a snapshot of a disk, with at most `oldest` of its zios in flight, the oldest ones. The shard
+    /// does not serve its clients while it looks for these zios, so ask for no more than you need.
     pub fn snapshot(
         &self,
         disk: usize,
@@ -166,7 +166,7 @@ impl Handle {
         send(route, Message::SnapshotPool(route.id, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a volume, with this many of its `oldest` zios in flight.
+    /// Takes a snapshot of a volume, with at most `oldest` of its zios in flight, the oldest ones.
     pub fn snapshot_volume(
         &self,
         volume: usize,

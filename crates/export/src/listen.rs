@@ -1,5 +1,5 @@
-//! Listening sockets. Opens the sockets at which clients connect. Only the user of this process can connect
-//! to a unix socket, and the socket's path is removed when the socket is dropped.
+//! Opens the listening sockets at which clients connect. Only the user of this process can connect to a unix
+//! socket, and the socket's path is removed when the socket is dropped.
 
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
@@ -51,8 +51,8 @@ pub enum ListenError {
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: OwnedFd,
-    /// The address. The address. If the configuration left the port open, this address has the port that the
-    /// system picked.
+    /// The address. If the configuration left the port open, this address has the port that the system
+    /// picked.
     pub(crate) address: Address,
     /// Removes the path when the listener is dropped.
     _path: Option<Unlink>,
@@ -208,9 +208,9 @@ const BACKLOG: i32 = i32::MAX;
 
 /// How long a connection is idle before the kernel probes its peer.
 const IDLE: Duration = Duration::from_secs(60);
-/// How often the kernel probes the peer of an idle connection, and after how many failed probes it ends the
-/// connection.
+/// The time between two probes of the peer of an idle connection.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
+/// After this many probes without an answer, the kernel ends the connection.
 const PROBES: u32 = 6;
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(crate) enum Message {
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
     /// Change rules or the state of a disk.
     Command(Command, CommandAnswer),
-    /// Take a snapshot of a disk or a volume, with this many of its oldest zios in flight.
+    /// Take a snapshot of a disk or a volume, with at most this many of its zios in flight, the oldest ones.
     Snapshot(Device, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
     /// Take a snapshot of a pool.
     SnapshotPool(PoolId, Box<dyn FnOnce(PoolSnapshot) + Send>),
@@ -43,7 +43,7 @@ pub(crate) enum Message {
     ),
     /// A keeper has written the record of a pool's mirrors durably, or has failed to.
     Recorded(PoolId, Outcome),
-    /// Stop. End the shard. Zios that are held have this much time to end by themselves.
+    /// End the shard. Zios that are held have this much time to end by themselves.
     Shutdown(Duration),
 }
 

@@ -1,15 +1,16 @@
 //! The prober measures, end to end, the delay that a client on this host sees, independently of the shard's
-//! own counters. Lateness ends when the shard offers a reply to the transport. No counter of the server can
-//! include the time after that, or the time before the shard reads a request.
+//! own counters. The lateness that a shard counts ends when the shard offers a reply to the transport. No
+//! counter of the server can include the time after that, or the time before the shard reads a request.
 //!
 //! Once a second, a separate thread reads a block of a separate disk over a socket pair. The read goes
 //! through the same loop, engine, rule (`-D 1ms`) and replies as every other read. A reading is the time that
 //! the read takes beyond the rule's delay. No client can reach this disk, no list shows it, and no other
 //! figure counts its reads.
 //!
-//! The prober sleeps until its reply is there, as most clients do, so the reading includes the prober's
-//! own wake-up. We also tried polling. But if other programs use the CPUs, the scheduler makes a thread that
-//! has polled wait for its next time slice, and the prober measured 2 ms where clients saw 0.1 ms.
+//! The prober sleeps until its reply is there, as most clients do, so the reading includes the prober's own
+//! wake-up. We also tried a prober that polls for its reply. But polling uses up the thread's time slice. If
+//! other programs use the CPUs, the thread then has to wait for its next time slice, and the prober measured
+//! 2 ms where clients saw 0.1 ms.
 //!
 //! In its passes, the shard tells the prober that clients are sending requests, and the prober's own thread
 //! decides when to send a read. So the prober notices even a shard that is stuck, because a read that has no
@@ -199,13 +200,15 @@ const NAME: &str = "probe";
 const RULE: RuleId = RuleId(0);
 /// The delay of the prober's rule.
 const DELAY: Duration = Duration::from_millis(1);
-/// The least time between two reads of the prober, and the least time between two prompts from the shard.
+/// The least time between two reads of the prober.
 const EVERY: Duration = Duration::from_secs(1);
+/// The least time between two prompts from the shard.
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
 /// A read without an answer counts as a reading once its age exceeds the rule's delay by this much.
 const OPEN_MIN: Duration = Duration::from_millis(1);
 /// How long readings are kept.
 const MINUTE: Duration = Duration::from_secs(60);
+/// The largest number of kept readings.
 const READINGS_MAX: usize = 60;
 
 #[cfg(test)]

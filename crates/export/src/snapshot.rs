@@ -12,7 +12,7 @@ use crate::export::Mechanism;
 use crate::held::Held;
 
 /// The state of a disk or a volume at one moment. A volume has no rules, and is never suspended. All fields
-/// show the moment `at`. The default stands for a disk about which nothing is known.
+/// are as of the moment `at`. The default stands for a disk about which nothing is known.
 #[derive(Clone, Debug, Default)]
 pub struct DiskSnapshot {
     /// The moment of the snapshot.

@@ -74,7 +74,7 @@ impl Handshaking {
         Ok(true)
     }
 
-    /// Reads the socket once, and answers the bytes. Returns whether any bytes were received.
+    /// Reads the socket once, and passes the bytes to the handshake. Returns whether any bytes were received.
     fn receive(&mut self) -> rustix::io::Result<bool> {
         let mut bytes = Vec::with_capacity(RECEIVE_LENGTH);
         match net::recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {

@@ -44,9 +44,9 @@ pub(crate) struct Acceptor {
     routes: Vec<Route<ExportId>>,
     pending: Pending<Handshaking>,
     limit: ConnectionLimit,
-    /// Whether clients are let in: after the message `Open`, and before `Close`.
+    /// Whether clients are let in. True from the message `Open` until the message `Close`.
     opened: bool,
-    /// When the acceptor's pause ends, after the system had no room for another connection.
+    /// Until when the acceptor accepts no connection, because the system had no room for another.
     pauses_until: Option<Instant>,
     /// Whether epoll watches the listeners. While no client can be let in, it does not.
     watching: bool,
@@ -107,8 +107,8 @@ impl Acceptor {
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let now = clock::now();
-        // A handshake may have become displaceable since the listeners were last watched. In that case `wait`
-        // returns at once.
+        // While the listeners are not watched, the acceptor wakes up when a handshake becomes displaceable,
+        // because it can then let another client in.
         let room = self.pending.displaceable_at().filter(|_| !self.watching);
         let moments = [self.pending.late_at(), room, self.pauses_until];
         let soonest = moments.into_iter().flatten().min();
@@ -136,8 +136,8 @@ impl Acceptor {
                 }
                 // No client is waiting, or the waiting client has already gone.
                 Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return,
-                // The process has too many descriptors, or the system has no memory left. Because the
-                // listener stays readable, the acceptor stops watching it for a while.
+                // The process has too many descriptors, or the system has no memory left. The listener stays
+                // readable, so without a pause the acceptor would try again at once, over and over.
                 Err(_) => {
                     self.pauses_until = Some(now + PAUSE);
                     return;
@@ -164,7 +164,7 @@ impl Acceptor {
         self.advance(id);
     }
 
-    /// Advances a handshake as far as the bytes that the client has sent allow.
+    /// Continues a handshake with the bytes that the client has sent so far.
     fn advance(&mut self, id: u64) {
         let Some(mut place) = self.pending.take(id) else {
             return;
@@ -203,8 +203,8 @@ impl Acceptor {
         else {
             return;
         };
-        // The shard watches the descriptor with its own epoll. If the shard is gone, the descriptor
-        // is closed.
+        // From here on, the shard's epoll watches the descriptor. If the shard is gone, the descriptor is
+        // closed.
         let _ = epoll::delete(&self.epoll, &fd);
         if let Some(route) = self.routes.get(agreed.export) {
             let (session, left_over) = agreed.session(fd);

@@ -119,9 +119,9 @@ impl<T> Pending<T> {
 const PLACES: usize = 256;
 /// How long one handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// How long a new handshake is safe from displacement. By default, Linux keeps a backlog of at most
-/// 4,096 clients. So even if every handshake has to be displaced, all clients of a full backlog are let in
-/// within 16 times this duration.
+/// How long a new handshake is safe from displacement. By default, Linux keeps a backlog of at most 4,096
+/// clients, which is 16 times [`PLACES`]. So even if every handshake has to be displaced, all clients of a
+/// full backlog are let in within 16 times this duration.
 const LEAST: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -131,8 +131,8 @@ mod tests {
 
     const HONEST: &str = "honest";
 
-    /// Lets in the clients of a queue as the acceptor does, until `HONEST` gets a place, and returns that
-    /// time. All other clients stall in the middle of their handshakes.
+    /// Lets the clients of a queue in as the acceptor does, until the client `HONEST` gets a place. Returns
+    /// how long that took. All other clients stall in the middle of their handshakes.
     fn honest_enters(mut queue: VecDeque<String>) -> (Duration, Pending<()>) {
         let mut places = Pending::default();
         let mut now = Instant::ZERO + HANDSHAKE_MAX;

@@ -7,11 +7,11 @@ use super::record::DeviceId;
 /// The events that a shard has dropped since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// For each device and each second in which it dropped events, the number of these events. A zio belongs
-    /// to the second in which it ended, on the shards' clock. The list has only the latest seconds, the
-    /// oldest first.
+    /// For each device and second, how many of the device's events were dropped, if any. A zio belongs to the
+    /// second in which it ended, on the shards' clock. The list has only the latest seconds, the oldest
+    /// first.
     seconds: VecDeque<Dropped>,
-    /// For each device, the number of events that it dropped in earlier seconds, which `seconds` no longer
+    /// For each device, how many of its events were dropped in earlier seconds, which `seconds` no longer
     /// has.
     before: Vec<(DeviceId, u64)>,
 }
@@ -74,7 +74,7 @@ impl Drops {
     }
 
     /// The numbers of dropped events of a device, or of all devices, by second. The oldest second comes
-    /// first. The same second may appear more than once.
+    /// first. A second appears once for each device whose events were dropped in it.
     pub fn seconds(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
         let of_device =
             move |dropped: &&Dropped| device.is_none_or(|device| dropped.device == device);
@@ -83,5 +83,5 @@ impl Drops {
     }
 }
 
-/// How many entries `seconds` holds. They cover an hour if only one device drops events.
+/// How many entries `seconds` holds. They cover an hour if only one device's events are dropped.
 pub(super) const KEPT: usize = 3_600;

@@ -14,7 +14,8 @@ use super::record::{DeviceId, EventRecord, FinishedZio};
 pub(crate) struct Recorder {
     ring: Producer<EventRecord>,
     devices: DeviceIds,
-    /// Names that wait for room in the ring. For each client id of a device, this list has the latest name.
+    /// Names that wait for room in the ring. If a client id of a device gets a new name meanwhile, the new
+    /// name replaces the old one.
     waiting: Vec<(DeviceId, ClientId, Box<str>)>,
     drops: Drops,
     bell: Arc<Bell>,

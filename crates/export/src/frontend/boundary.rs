@@ -1,13 +1,14 @@
 //! The boundary between frontends and shards.
 //!
-//! A frontend knows one protocol and the transport that carries it. The frontend turns received bytes
-//! into [`Request`]s and replies into bytes, and reads and writes its transport. A shard knows no protocol.
-//! It decides when to read from a connection and when to send to it, how much the connection may hold, and in
-//! which order replies leave. It keeps the bytes, and calls the engine and the stores.
+//! A frontend knows one protocol and the transport that carries it. The frontend turns received bytes into
+//! [`Request`]s and replies into bytes, and reads and writes its transport. A shard knows no protocol. It
+//! decides when to read from a connection and when to send to it, how much the connection may hold, and in
+//! which order replies leave. It owns the buffers of received and unsent bytes, and calls the engine and the
+//! stores.
 //!
-//! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call
-//! of [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room
-//! (see [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). On a ring, the
+//! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call of
+//! [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room (see
+//! [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). On an io_uring, the
 //! frontend turns completions into messages whose layout is its own. It turns the head of each reply into a
 //! command, and queues the command until [`Frontend::flush`].
 
@@ -52,7 +53,7 @@ pub(crate) trait Frontend: AsFd {
     fn send_limits(&self) -> SendLimits;
 
     /// Begins the work that the frontend itself does for a [call](Operation::Call), and calls `done` when
-    /// this work ends. Returns `done` if the frontend has no work to do.
+    /// this work ends. If the frontend has no work to do, gives `done` back uncalled.
     fn begin(&mut self, _request: &Request, done: Done) -> Option<Done> {
         Some(done)
     }
@@ -63,10 +64,10 @@ pub(crate) trait Frontend: AsFd {
         Ok(())
     }
 
-    /// Tells the session that the shard has ended the connection. Returns whether the session must
-    /// stay. A session that stays first fails the requests that the kernel is waiting for. After that, each
-    /// call of [`Frontend::receive`] fails the requests that have arrived meanwhile, until a call returns
-    /// [`Arrival::End`].
+    /// Tells the session that the shard has ended the connection. Returns whether the session must stay,
+    /// because the kernel will send it more requests. A session that stays first fails the requests that the
+    /// kernel is waiting for. After that, each call of [`Frontend::receive`] fails the requests that have
+    /// arrived meanwhile, until a call returns [`Arrival::End`].
     fn fail_all(&mut self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The end of a connection. Each pass aborts some of the zios of connections that are gone.
+//! Ends connections. Each pass aborts some of the zios of connections that are gone.
 
 use dashpot_engine::Input;
 

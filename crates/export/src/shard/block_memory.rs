@@ -4,8 +4,8 @@
 use dashpot_engine::{Buf, Span};
 
 /// The memory of all blocks of a shard. When the engine frees the name of a block, the block's memory is
-/// kept, because the engine reuses freed names first. So the shard holds the largest number of bytes that
-/// have been in use at once.
+/// kept, because the engine reuses freed names first. So the shard holds as many bytes as were ever in use at
+/// once.
 #[derive(Debug, Default)]
 pub(super) struct BlockMemory {
     /// The memory of each block, by name. A block that was never written has no bytes yet.

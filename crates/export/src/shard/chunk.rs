@@ -15,7 +15,7 @@ use crate::store::{SLICE, Store};
 #[derive(Debug)]
 pub(super) struct Chunk {
     limits: SendLimits,
-    /// The heads of replies to reads, and whole other replies, in order.
+    /// The heads of replies to reads, and all other replies as a whole, in the order of the replies.
     heads: Vec<u8>,
     /// The data that belongs between the heads.
     data: Vec<Data>,
@@ -23,9 +23,9 @@ pub(super) struct Chunk {
     zios: Vec<ZioId>,
     /// How many replies, or parts of replies, are in this chunk.
     replies: usize,
-    /// The number of data bytes in the chunk, and the number of bytes (heads and data) that the transport has
-    /// accepted.
+    /// The number of data bytes in the chunk.
     data_length: usize,
+    /// How many bytes of the chunk, heads and data together, the transport has accepted.
     sent: usize,
 }
 
@@ -192,8 +192,8 @@ impl Chunk {
     }
 }
 
-/// The largest number of slices in a chunk. There is a head before each part of data, and one after the last
-/// part. Each part may begin and end in the middle of a store's slice. Chunks of a stream need the most
-/// slices.
+/// The largest number of slices in a chunk. Each part of data has heads before it, and may begin in the
+/// middle of one slice of a store and end in the middle of another. More heads may follow the last part.
+/// Chunks of a stream need the most slices.
 pub(super) const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

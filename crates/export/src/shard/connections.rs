@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventFlags};
 use super::connection::Connection;
 use crate::frontend::Session;
 
-/// The connections. The connections, by place. When a connection is gone, its place is free only once it is
+/// The connections, by place. When a connection is gone, its place is free only once it is
 /// [released](Connections::release).
 #[derive(Default)]
 pub(super) struct Connections {

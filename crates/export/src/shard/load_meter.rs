@@ -25,8 +25,9 @@ pub(super) struct LoadMeter {
     /// How long the shard left its sockets unread each time. Lateness does not include this time, because a
     /// request has no target until it is read.
     gaps: Box<Histogram>,
-    /// When the last pass began, and the moment up to which the meter has counted its work.
+    /// When the last pass began.
     begun: Instant,
+    /// The moment up to which the meter has counted the work of the last pass.
     working: Instant,
     /// How long the last pass took.
     took: Duration,
@@ -116,7 +117,7 @@ impl Parts {
         }
     }
 
-    /// The percentage of the `passed` time, without stops, that was work.
+    /// The percentage of work in the `passed` time, from which stops are subtracted.
     fn busy_percent(self, passed: Duration) -> u32 {
         percent(self.work, passed - self.stop)
     }
@@ -139,8 +140,9 @@ impl Parts {
 struct Seconds {
     /// When the current second began.
     start: Instant,
-    /// The times in the current second so far, and those in the previous second.
+    /// The times in the current second so far.
     this: Parts,
+    /// The times in the previous second.
     last: Parts,
     armed: bool,
     /// How many seconds were overloaded.

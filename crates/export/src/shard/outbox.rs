@@ -58,8 +58,9 @@ impl Outbox {
 pub(super) struct Outlet {
     /// Replies in the order in which they became ready.
     ready: VecDeque<Outgoing>,
-    /// How many of the replies are [`Outgoing::Whole`], and how many bytes those replies have.
+    /// How many of the replies are [`Outgoing::Whole`].
     whole: u32,
+    /// The total length of these replies, in bytes.
     whole_bytes: usize,
     /// The shard stops reading the connection at this many whole replies.
     whole_max: u32,
@@ -88,7 +89,7 @@ impl Default for Outlet {
 /// A reply that is not yet completely in a chunk.
 #[derive(Debug)]
 enum Outgoing {
-    /// The reply to a zio. `sent` bytes of a read's data have been offered already.
+    /// The reply to a zio. If it has data, `sent` bytes of the data are in earlier chunks.
     Zio { id: ZioId, sent: u32 },
     /// The complete reply to a request that did not become a zio.
     Whole(Vec<u8>),

@@ -135,7 +135,7 @@ impl Shard {
         });
     }
 
-    /// Ends the work that is done in pieces, of the zios that `are_gone`.
+    /// Drops the remaining pieces of the work of zios that `are_gone`.
     fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {

@@ -134,11 +134,13 @@ fn poll(
     Ok(wait_for_events(epoll, events, timeout.as_ref())?)
 }
 
-/// The sleeper spins for at most a quarter of each window of 100 ms.
+/// The time over which the sleeper's spinning is limited.
 const WINDOW: Duration = Duration::from_millis(100);
+/// How long the sleeper may spin in each window.
 const SPIN_MAX: Duration = Duration::from_millis(25);
-/// The bounds of the estimate of how long a wake-up takes.
+/// The sleeper wakes early by at least this time.
 const LEAD_MIN: Duration = Duration::from_micros(10);
+/// The sleeper wakes early by at most this time.
 const LEAD_MAX: Duration = Duration::from_micros(250);
 
 #[cfg(test)]

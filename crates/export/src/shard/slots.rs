@@ -34,8 +34,9 @@ pub(super) struct Slot {
     copied: u32,
     /// When the shard first offered the reply to the transport, or could have done so.
     offered: Option<Instant>,
-    /// The zio's neighbours in the list of its connection's zios.
+    /// The next younger zio in the list of the connection's zios.
     previous: Option<ZioId>,
+    /// The next older zio in this list.
     next: Option<ZioId>,
 }
 

@@ -22,10 +22,11 @@ use crate::snapshot::{StopSum, Stops};
 pub(super) struct StopCounts {
     all: StopSum,
     last: Option<Instant>,
-    /// When the current window of 30 s began, the stops in this window so far, and the stops in the previous
-    /// window.
+    /// When the current [`WINDOW`] began.
     start: Instant,
+    /// The stops in the current window so far.
     this: StopSum,
+    /// The stops in the previous window.
     before: StopSum,
 }
 
@@ -62,10 +63,11 @@ impl StopCounts {
 /// Detects stops during a shard's passes, by the clocks for CPU time and suspensions.
 #[derive(Debug, Default)]
 pub(super) struct StopDetector {
-    /// The last reading of the thread's CPU time, and the moment of this reading.
+    /// The last reading of the thread's CPU time.
     cpu: Duration,
+    /// When a pass last ended with a reading of the clocks.
     read: Instant,
-    /// The total time for which the host had been suspended, at the moment of that reading.
+    /// The total time for which the host had been suspended when the clocks were last read.
     suspended: Option<Duration>,
 }
 

@@ -51,8 +51,8 @@ impl Unfinished {
     }
 
     /// Makes all copies that are due, one right after the other. A copy to cold memory fills the CPU's store
-    /// buffer, and other work between two copies would have to wait until it has emptied. The shard has
-    /// already told the engine that the writes are done, but no client can notice, because replies leave
+    /// buffer, and other work between two copies would have to wait until that buffer has emptied. The shard
+    /// has already told the engine that the writes are done, but no client can notice, because replies leave
     /// later.
     pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
         for copy in self.copies.drain(..) {

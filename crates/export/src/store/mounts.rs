@@ -1,5 +1,5 @@
-//! Mounts. Translates paths between mounts. A directory of a file system can be mounted at several places,
-//! and then its files have a different path at each place.
+//! Translates paths between mounts. A directory of a file system can be mounted at several places, and then
+//! its files have a different path at each place.
 //!
 //! Each line of `/proc/PID/mountinfo` names a place, and the directory of a file system that is mounted at
 //! this place. So with the lines of two mounts, dashpot can translate a path from one mount to the other. See

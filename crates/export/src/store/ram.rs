@@ -2,7 +2,7 @@
 //! when a single request zeroes or trims the whole chunk.
 //!
 //! A leaf holds the chunks of 64 MiB of the disk, and a small tree holds the leaves. So a disk of many TiB
-//! takes no memory until it is used. The tree has few entries, because the data has to fit into memory, and a
+//! takes no memory until it is used. Because the data has to fit into memory, the tree has few entries, and a
 //! look-up takes a few nanoseconds.
 
 use std::collections::BTreeMap;

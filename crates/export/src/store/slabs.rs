@@ -135,9 +135,9 @@ impl Slabs {
     /// Gives memory back, until few chunks are free in groups that have chunks in use. For each chunk that it
     /// moves, calls `moved` with the user's number and the new chunk.
     ///
-    /// Afterwards, at most one chunk in nine is free, or no more than [`FEW`] chunks. While more are free,
-    /// the emptiest group has at most 28 of 32 chunks in use, so at most seven moves free the memory of one
-    /// chunk.
+    /// Afterwards, at most one in nine of the chunks that hold memory is free, or no more than [`FEW`] chunks
+    /// are. While more are free, the emptiest group has at most 28 of 32 chunks in use, so at most seven
+    /// moves free the memory of one chunk.
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
             let Some(&(_, emptiest)) = self.order.range((1, 0)..).next() else {

@@ -1,5 +1,5 @@
-//! The answers to calls. `sync(2)` is a call on several disks. Its answer is sent when the last of these
-//! disks has replied.
+//! The answers to calls. A call can act on several disks, as `sync(2)` does. Its answer is then sent when the
+//! last of these disks has replied.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(super) struct Answers {
 struct Held {
     /// How many of the call's disks have not replied yet.
     left: usize,
-    /// The answer so far: the first error of a disk, or `GoOn` while no disk has failed.
+    /// The answer so far: the error of the disk that first replied with one, or `GoOn` if none has.
     answer: Answer,
     /// The path by which this process opens the call's file, if it cannot open the caller's descriptor.
     path: Option<PathBuf>,

@@ -13,8 +13,8 @@ use crate::frontend::kernel::number;
 pub(super) fn put_head(heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
     let error = match outcome {
         Ok(()) => 0,
-        // A call on a file never fails with ESHUTDOWN, and a held call must not succeed early, so it fails
-        // with EIO.
+        // The shard is about to end while the call is held. The call must not succeed early, and the kernel
+        // never lets a call on a file fail with ESHUTDOWN, so it fails with EIO.
         Err(Errno::Shutdown) => Number::IO.raw_os_error(),
         Err(errno) => number(errno),
     };

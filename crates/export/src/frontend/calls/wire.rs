@@ -11,15 +11,17 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 pub(super) struct Message {
     /// The kernel's id of the call.
     pub(super) id: u64,
-    /// The offset of the first byte, and the number of bytes.
+    /// The offset of the first byte.
     pub(super) offset: u64,
+    /// The number of bytes.
     pub(super) length: u32,
     /// The index of the operation in [`Op::ALL`], or [`WITHDRAWN`].
     pub(super) op: u32,
     /// The sync that dashpot does itself: a [`super::syncs::Way`].
     pub(super) way: u32,
-    /// The thread that makes the call, and the descriptor in its first argument.
+    /// The number of the thread that makes the call.
     pub(super) thread: u32,
+    /// The descriptor in the call's first argument.
     pub(super) descriptor: u32,
     pub(super) unused: u32,
 }

@@ -143,9 +143,9 @@ pub fn put_error_chunk(output: &mut Vec<u8>, cookie: u64, errno: Errno, message:
 }
 
 /// Appends the whole structured reply to a block status request. The reply has the extents of
-/// `base:allocation` as pairs: a length in bytes and a state ([`STATE_HOLE`], [`STATE_ZERO`]). They follow
-/// each other without gaps from the request's offset on. There must be at least one extent, and no extent may
-/// be empty. Extents after the first [`EXTENTS_MAX`] are left out.
+/// `base:allocation` as pairs: a length in bytes and a state ([`STATE_HOLE`], [`STATE_ZERO`]). The extents
+/// follow each other without gaps from the request's offset on. There must be at least one extent, and no
+/// extent may be empty. Extents after the first [`EXTENTS_MAX`] are left out.
 pub fn put_status_chunk(
     output: &mut Vec<u8>,
     cookie: u64,

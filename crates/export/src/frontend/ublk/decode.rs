@@ -31,8 +31,8 @@ pub fn decode(received: &[u8], export: &ExportInfo) -> Decoded {
     }
 }
 
-/// The request that a description asks for, if the range lies within the export and the export allows the
-/// operation.
+/// The request that the driver's description asks for, if the range lies within the export and the export
+/// allows the operation.
 #[inline]
 fn requested(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
     let (cookie, descriptor) = (message.head.tag.into(), message.head.descriptor);

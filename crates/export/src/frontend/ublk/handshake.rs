@@ -24,5 +24,5 @@ pub fn geometry(size: u64, (sector, block): (u32, u32), read_only: bool) -> Geom
     }
 }
 
-/// The longest range of a discard, because the length of a request has 32 bits.
+/// The longest range of a discard, in bytes. The length of a request must fit into 32 bits.
 const RANGE_MAX: u64 = 1 << 31;

@@ -84,7 +84,7 @@ impl Device {
             op::WRITE => u64::from(descriptor.sectors) * SECTOR,
             _ => 0,
         };
-        // The message then lacks the data of its write, and the decoder refuses it.
+        // If a write is too long, its message gets no data, so the decoder refuses it.
         let data = if data > DATA_MAX.into() {
             0
         } else {

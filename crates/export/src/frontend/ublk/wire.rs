@@ -72,5 +72,6 @@ pub(super) const REPLY_MAX: usize = DATA_MAX as usize + size_of::<Reply>();
 /// The unit of offsets and lengths in the driver's description of a request, in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-// The longest reply must fit into one call, even if it begins and ends within a slice of a store.
+// The longest reply must fit into one call of `send`, even if its data begins in the middle of one slice of a
+// store and ends in the middle of another.
 const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);

@@ -71,7 +71,7 @@ impl DeviceStore {
     }
 
     /// The outcome of a read or write of `length` bytes that the ring has done. If a write that had to be
-    /// `durable` has failed, the device may have lost its cache, so it counts as a failed sync.
+    /// `durable` has failed, the device may have lost its cache, so the failure counts as a failed sync.
     pub(crate) fn moved(&self, moved: Moved, length: u32, durable: bool) -> Outcome {
         let outcome = match moved {
             Ok(bytes) if bytes == length as usize => Ok(()),

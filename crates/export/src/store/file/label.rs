@@ -7,8 +7,8 @@
 //!   would differ, its backup partition table would no longer be at the end, and if it grew later, the label
 //!   would end up in the middle of the data;
 //! - *in a second file*. This file would stay behind when the image is moved, so it would miss the very swap
-//!   that the label has to detect. If it named the inode, it would detect the swap, but restoring a backup
-//!   changes the inode;
+//!   that the label has to detect. If it named the inode, it would detect the swap, but a restored backup,
+//!   which has another inode, would look like a swap, too;
 //! - *on the inode*. The label moves with the file, and changes none of its bytes. A copy is not the disk's
 //!   file any more, and starts without a label. We chose this place.
 //!

@@ -7,7 +7,7 @@
 //!
 //! **Durability.** After a FUA request, the store calls `fdatasync`; it does not use `RWF_DSYNC`. So writes,
 //! zeroes and trims all become durable in the same way, and this step can fail in only one place. The price
-//! is that a FUA write also waits for other dirty data in the page cache.
+//! is that a FUA write also waits until other dirty data of the file is on the medium.
 
 pub(super) mod label;
 pub(super) mod open;

@@ -32,7 +32,7 @@ pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
     let events = labels().map(|label| label.events).max();
     let is_fresh = |(side, label, _): &Found| match (label, events) {
         // The last stop may have come when one side's label was already written and another's was not, so the
-        // counts of current labels may differ by one.
+        // event counts of current labels may differ by one.
         (Some(label), Some(events)) => label.events + 1 >= events,
         (None, Some(_)) => false,
         (_, None) => side.has_place(),

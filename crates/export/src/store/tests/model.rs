@@ -251,8 +251,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Checks that holes read as zeroes, that data and holes alternate, and that the extents end before the
-    /// range does only because of the limit.
+    /// Checks that holes read as zeroes, that data and holes alternate, and that the extents cover the whole
+    /// range unless the limit ends them earlier.
     fn check_extents(&self, offset: u64, length: u64, limit: usize) -> Result<(), TestCaseError> {
         let mut extents = Vec::new();
         self.store.extents(offset, length, limit, &mut extents);

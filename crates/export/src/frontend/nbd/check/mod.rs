@@ -20,8 +20,8 @@ pub const DRAIN_MAX: u32 = 2 * PAYLOAD_MAX;
 /// export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// An I/O. An operation that becomes a zio. For reads, the flag DF makes no difference, because every
-    /// reply has its data in one chunk anyway.
+    /// An operation that becomes a zio. For reads, the flag DF makes no difference, because every reply has
+    /// its data in one chunk anyway.
     Io(Operation),
     /// Asks which parts of a range are allocated.
     BlockStatus {

@@ -31,9 +31,9 @@ pub const OPTIONS_MAX: u32 = 1000;
 /// The largest amount of data in one option, in bytes.
 pub const OPTION_DATA_MAX: u32 = 64 << 10;
 
-/// While `output` holds this many unsent bytes, the server answers no further option. A client must read the
-/// reply to an option before it sends the next option, so only a client that does not read its replies
-/// reaches this limit.
+/// If a client sends another option while `output` holds more unsent bytes than this, the server closes the
+/// connection. A client must read the reply to an option before it sends the next option, so only a client
+/// that does not read its replies reaches this limit.
 pub const UNSENT_MAX: usize = 64 << 10;
 
 /// The negotiated features of the transmission phase.
@@ -312,8 +312,8 @@ impl Handshake {
             return Step::Again;
         }
         reply.info_export(export, self.structured);
-        // The server sends the size even to clients that did not ask for it, because clients that list the
-        // exports show their sizes.
+        // The server sends the block sizes even to clients that did not ask for them, because clients that
+        // list the exports show them.
         reply.info_block_size(export);
         if request.wants_name {
             reply.info_name(export);
