@@ -27,7 +27,7 @@ pub(super) struct CountedSource<S> {
     lost: u64,
 }
 
-/// The devices of a layer, and their I/Os of the present interval.
+/// The devices of a layer, and the counts of their I/Os in the current interval.
 struct CountedLayer {
     layer: Layer,
     names: Vec<String>,
@@ -123,8 +123,8 @@ impl CountedLayer {
 }
 
 impl<S: Stream> Source for CountedSource<S> {
-    /// An interval ends when it is due: I/Os that ended later count in the next interval. I/Os that the
-    /// stream reports too late count in the next interval, too.
+    /// An interval ends when it is due. An I/O that ended after that time, or that the stream reports too
+    /// late, counts in the next interval.
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         while let Some(due_ns) = self.intervals.due_ns() {
             let is_stopped = self.stop.is_set();

@@ -30,7 +30,8 @@ pub(super) struct DaemonSource<'a> {
     asked: Counters,
     /// The conditions on I/Os, which are only about devices and operations.
     predicates: Predicates,
-    /// Whether the question needs events, some of which may have been dropped.
+    /// Whether the question needs events. The daemon may drop events, so the source reports how many it
+    /// dropped.
     misses_dropped: bool,
     signals: Signals,
     /// The intervals, on the daemon's clock, which may be another machine's.
@@ -101,7 +102,7 @@ impl<'a> DaemonSource<'a> {
         let last = std::mem::replace(&mut self.last, now);
         let now = &self.last;
         let pools = last.pools.iter().zip(&now.pools);
-        // Unlike events, the counters of the data path lose nothing.
+        // Only events can be dropped: the counters of the data path count every I/O.
         let lost = match self.misses_dropped {
             true => now.dropped().saturating_sub(last.dropped()),
             false => 0,
@@ -181,8 +182,8 @@ impl Source for DaemonSource<'_> {
     }
 }
 
-/// The breakdown in the API's terms. `None` if the daemon has no counters for this breakdown, and
-/// only events have the figures.
+/// The breakdown in the API's terms; `None` if only events can answer it, because the daemon has no counters
+/// for it.
 pub(super) fn counted(by: Dimension) -> Option<Breakdown> {
     match by {
         Dimension::Client => Some(Breakdown::Client),
@@ -234,8 +235,8 @@ impl Look {
     }
 }
 
-/// Checks the answer of a daemon, and names sizes as ranges. Fails if the daemon's histograms have a
-/// different layout from ours.
+/// Prepares the daemon's answer: names sizes as ranges, and keeps only failed I/Os if the question asks for
+/// them. Fails if the daemon's histograms have a different layout from ours.
 fn checked(
     answer: Result<DiskLatency, ClientError>,
     asked: Counters,
@@ -252,8 +253,8 @@ fn checked(
     Ok(latency)
 }
 
-/// The failed I/Os of an operation. The counters have no times of failed I/Os, and failed I/Os moved no
-/// bytes.
+/// The counters of an operation's failed I/Os. The daemon does not count the latencies of failed I/Os, and a
+/// failed I/O moves no bytes.
 fn failed(op: OpLatency) -> OpLatency {
     OpLatency {
         completed: op.failed,
@@ -278,8 +279,8 @@ fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }
 
-/// The longest time for which the host kept the shard of any of these disks from running between two
-/// snapshots.
+/// For how long the host kept these disks' shards from running between two snapshots: the time of the shard
+/// that was kept longest.
 fn stopped(earlier: &[DiskLatency], later: &[DiskLatency]) -> Duration {
     let pairs = earlier.iter().zip(later);
     let each = pairs.map(|(earlier, later)| {
@@ -363,11 +364,12 @@ fn depths(look: &DiskLatency) -> DepthTimes {
     times.collect()
 }
 
-/// The counts of an operation before the interval. The counts of `other` include the counts of
-/// clients that have since been added to `other`.
+/// The counts of an operation before the interval, to be subtracted from the later counts. For `other`, these
+/// are the earlier counts of `other` and of each client that had its own entry then and is part of `other`
+/// now.
 fn before<'a>(op: &OpLatency, later: &DiskLatency, earlier: &'a DiskLatency) -> Vec<&'a OpLatency> {
     let is_same = |one: &OpLatency, other: &OpLatency| one.op == other.op && one.by == other.by;
-    // If the count of a name has become smaller, the name now belongs to a new client.
+    // A smaller count shows that a new client has taken the name of an earlier client.
     let goes_on =
         |old: &OpLatency, new: &OpLatency| is_same(old, new) && old.completed <= new.completed;
     let is_added = |old: &OpLatency| !later.ops.iter().any(|new| goes_on(old, new));

@@ -1,7 +1,7 @@
 //! The counters that the kernel always keeps for its block devices: `/proc/diskstats`.
 //!
 //! Source: the kernel's Documentation/admin-guide/iostats.rst. Times are whole milliseconds in 32 bits, and
-//! wrap around. If another device has replaced a device, the counters start again at zero.
+//! wrap around. If a new device takes the number of an earlier device, its counters begin at zero.
 
 use std::collections::HashMap;
 use std::fs;
@@ -77,7 +77,8 @@ fn parse(line: &str) -> Option<(Number, Counters)> {
 }
 
 impl Counters {
-    /// The difference from earlier counters; the counters themselves if the device is new.
+    /// The difference from earlier counters. If the earlier counters belong to a device that this one has
+    /// replaced, nothing is subtracted.
     pub(super) fn since(&self, earlier: &Counters) -> Counters {
         let kinds = [
             (&self.reads, &earlier.reads),

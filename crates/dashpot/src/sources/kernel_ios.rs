@@ -17,7 +17,7 @@ pub(super) struct KernelIos {
     comms: Known<Comm>,
 }
 
-/// The string for each name, by the form that the name has in the kernel's events.
+/// Maps each name, in the form that it has in the kernel's events, to its string.
 struct Known<K>(HashMap<K, Arc<str>>);
 
 impl KernelIos {
@@ -100,8 +100,8 @@ impl<K: Copy + Eq + Hash> Known<K> {
     }
 }
 
-/// dashpot's operations for the kernel's letters. An `F` after the operation is FUA. Most kernels have
-/// only `N` for zeroes, and drivers' own requests have the same letter.
+/// dashpot's operations for the kernel's letters. An `F` after the operation is FUA. Most kernels use `N`
+/// both for writing zeroes and for drivers' own requests.
 pub(super) fn ops_of(rwbs: &[u8]) -> OpSet {
     let op = match (rwbs, Kind::of_letters(rwbs)) {
         ([b'N', ..], _) => Some(Op::Zero),

@@ -3,8 +3,8 @@
 use rustix::process::setpriority_process;
 
 /// The nice value of threads that read events. These threads run before others, because the kernel overwrites
-/// events that are not read in time, and the hosts that people watch are often busy. A reader that never
-/// waits for long uses no more CPU time than a reader that waits.
+/// events that are not read in time, and the hosts that people watch are often busy. This costs no CPU time:
+/// a reader that runs at once has no more events to read than a reader that waits.
 const NICE: i32 = -10;
 
 /// Lets this thread, which reads and counts and does not print, run before all others, or at least raises its

@@ -30,8 +30,8 @@ pub(super) type Watched = anyhow::Result<Seen>;
 /// The channel to the thread that prints intervals.
 pub(super) struct Tell {
     pub(super) way: Sender<Watched>,
-    /// The weight of the intervals in the channel. The printing thread subtracts the intervals that it
-    /// has taken.
+    /// The weight of the intervals in the channel. When the printing thread takes an interval, it subtracts
+    /// that interval's weight.
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
@@ -126,7 +126,7 @@ impl Reader {
             if is_stopped || self.is_nothing_left() {
                 self.read(u64::MAX)?;
                 let span = self.intervals.close(self.read_ns).unwrap_or_default();
-                // If no device is left, the next call fails.
+                // Even if no device is left, this interval is not the last: the next call returns the error.
                 return Ok(Some(self.ended(Span {
                     is_last: is_stopped,
                     ..span
@@ -144,7 +144,8 @@ impl Reader {
 
     /// Reads more events of the present interval. Returns whether the interval should end. Events that are
     /// read late still count in the interval of their time. If too many intervals wait to be printed, the
-    /// present interval goes on, because events must not stay in the kernel until the kernel overwrites them.
+    /// present interval goes on and takes later events, too: if they stayed in the kernel's buffers, the
+    /// kernel would overwrite them.
     fn is_due(&mut self, due_ns: u64, tell: &Tell) -> Result<bool, TraceError> {
         let has_room = tell.has_room() || self.intervals.is_last();
         let is_late = !has_room && now_ns() >= due_ns;
@@ -152,8 +153,8 @@ impl Reader {
         if self.read_ns < due_ns || is_late {
             return Ok(false);
         }
-        // The time of the loss is unknown. Count all events that are left in this interval, so that no
-        // interval since the last reading looks idle.
+        // The lost events may be from any time since the last reading. So this interval, which reports the
+        // loss, takes all events that have come, and no other interval looks idle because of the loss.
         if progress.lost > 0 {
             self.read(u64::MAX)?;
         }
@@ -258,6 +259,6 @@ fn wait(issued: bool, doubtful: bool) -> &'static str {
     }
 }
 
-/// The maximum weight that may wait to be printed: many intervals with few operations, or one interval
-/// with the maximum number of values.
+/// The maximum weight that may wait to be printed: many intervals with few operations, or one interval whose
+/// breakdown has the maximum number of values.
 const ROOM: usize = KEYS_MAX;

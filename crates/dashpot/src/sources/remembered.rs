@@ -16,7 +16,8 @@ use super::wall::unix_ns;
 pub(super) struct Remembered(VecDeque<Seen>);
 
 impl Remembered {
-    /// Asks a daemon for the I/O of devices of a layer from `past` until now, as far back as its memory goes.
+    /// Asks a daemon for the past I/O of devices of a layer. The answer begins `past.last` ago, or where the
+    /// daemon's memory begins.
     pub(super) fn ask(
         client: &Client,
         names: &[String],
@@ -41,8 +42,9 @@ impl Source for Remembered {
 struct Memory {
     layer: Layer,
     told: Vec<Seconds>,
-    /// The beginning of the first complete second, and the moment of the answer.
+    /// The beginning of the first complete second.
     first_ns: u64,
+    /// The moment of the daemon's answer.
     end_ns: u64,
     /// The offset from the daemon's clock to nanoseconds since 1970.
     ahead_ns: u64,

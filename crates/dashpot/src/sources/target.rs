@@ -59,9 +59,9 @@ impl Named {
 }
 
 impl Target {
-    /// Finds a target. A path, a number (`7,0`), and every word together with `--kernel` mean the kernel's
-    /// disks. A name means the daemon's disk or volume with that name, if there is one, and otherwise the
-    /// kernel's disk.
+    /// Finds a target. A path or a number (`7,0`) means a kernel's disk, and so does every word if the user
+    /// gives `--kernel`. Any other name means the daemon's disk or volume with that name, if there is one,
+    /// and otherwise the kernel's disk.
     pub(crate) fn find(api: Option<&ApiAddress>, args: &DeviceArgs) -> anyhow::Result<Target> {
         if args.kernel && args.devices.is_empty() {
             return Ok(Target::Kernel(Device::all()?, Named::No));
@@ -280,8 +280,8 @@ fn check_past(question: &Question) -> Result<(), ParseError> {
     }
 }
 
-/// Whether only events can answer the question, because the daemon has no counters for its number, its conditions
-/// or its breakdown.
+/// Whether only events can answer the question, because the daemon has no counters for the fact that it
+/// measures, for its conditions or for its breakdown.
 fn needs_events(question: &Question) -> bool {
     let is_counted = |by| counted(by).is_some();
     let is_apart = |by: Dimension| match by {
@@ -365,8 +365,8 @@ fn watch_kernel<'a>(
     })
 }
 
-/// Watches the calls that sync files on these devices, and the I/Os of the devices if the question is about both;
-/// if the user has named no device, also the calls on unknown devices.
+/// Watches the calls that sync files on these devices and, if the question is also about disks, the devices'
+/// I/Os. If the user has named no device, calls on unknown devices count as [`ELSEWHERE`].
 fn watch_syncs<'a>(
     devices: &'a [Device],
     named: Named,
@@ -469,7 +469,8 @@ fn shares_sectors(one: &Device, other: &Device) -> bool {
     one.number == other.number || (one.disk == other.disk && !is_part)
 }
 
-/// The error if some of these names belong to the daemon's devices, and others to the kernel's.
+/// The error if these names are neither all known to the daemon nor all known to the kernel. A hint follows
+/// if the daemon knows some of them.
 fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {
     let daemon = match known {
         [] => "no daemon is here".to_owned(),

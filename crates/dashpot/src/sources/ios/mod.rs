@@ -22,8 +22,8 @@ pub(super) trait Stream {
     /// The present time of the clock by which the stream dates I/Os.
     fn now_ns(&self) -> anyhow::Result<u64>;
 
-    /// Appends the I/Os that have finished since the last call. The call does not wait for I/Os, so
-    /// call it 20 times a second.
+    /// Appends the I/Os that have finished since the last call. This does not wait for I/Os, so the caller
+    /// must call it again and again, 20 times a second.
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
 
     /// The I/Os in flight, if the stream knows them, as if they ended at `now_ns` of the stream's clock.
@@ -50,8 +50,9 @@ pub(super) struct IoSource<S> {
     predicates: Predicates,
     /// The offset from the stream's clock to nanoseconds since 1970.
     ahead_ns: u64,
-    /// The time at which the watch ends, and how many more I/Os the source may return.
+    /// When the watch is due to end, on this program's clock.
     ends_ns: u64,
+    /// How many more I/Os the source may return.
     left: usize,
     /// The end of the watch on the stream's clock; `None` while the watch goes on. I/Os that ended later do
     /// not count.
@@ -99,11 +100,13 @@ impl<S: Stream> IoSource<S> {
             Some(last_ns) => {
                 let read = ios.len();
                 ios.retain(|io| io.ended_ns <= last_ns);
-                // Otherwise, a stream that is behind would be read for as long as I/Os keep coming.
+                // An I/O that ended after the watch shows that the stream has caught up. Without this check,
+                // a watch would never end if I/Os kept coming faster than the source reads them.
                 progress.more &= ios.len() == read;
             }
-            // A client may have a reply, and then stop this watch, before the shard notes the I/O's end. So
-            // the end of the watch comes after this reading, which asks the shard.
+            // A client may get its reply, and then stop this watch, before the shard has noted the end of the
+            // I/O. The reading above makes the shards hand over all I/Os that have ended, so the end of the
+            // watch is set only now.
             None if is_last => self.last_ns = Some(self.stream.now_ns()?),
             None => {}
         }
@@ -200,7 +203,7 @@ mod tests {
         while let Some(seen) = source.next().expect("an interval") {
             ends.extend(seen.ios.iter().map(|io| io.ended_ns));
         }
-        // The end came at 14, after the first reading, and no later I/O counts.
+        // The watch ended at 14, after the first reading. I/Os that ended later do not count.
         assert_eq!(ends, (0..=14).collect::<Vec<u64>>());
     }
 }

@@ -22,7 +22,7 @@ pub(in crate::sources) struct SyncStream<'a> {
 /// Finds the watched device below a file.
 struct Places<'a> {
     devices: &'a [Device],
-    /// The name for all other devices; `None` if the calls on other devices do not count.
+    /// The name under which calls on all other devices count; `None` if they do not count.
     others: Option<Arc<str>>,
     known: HashMap<Number, Option<Arc<str>>>,
 }

@@ -138,7 +138,8 @@ impl Texts {
         text
     }
 
-    /// A zio in flight, as if it ended now. The waits of this zio are not over.
+    /// A record of a zio in flight, as if the zio ended now. The record has only the time since the zio's
+    /// arrival, not the single waits, because they are not over.
     fn begun(&mut self, device: &str, zio: &InFlightZio, begun_ns: u64, now_ns: u64) -> FinishedIo {
         let ended_ns = now_ns.max(begun_ns);
         FinishedIo {

@@ -1,5 +1,5 @@
-//! How busy the devices of a recording were: an I/O counts from its arrival to its end, in each interval in
-//! which it was in flight. Leaves out the seconds for which the recording has only counts.
+//! How busy the devices of a recording were. An I/O counts from its arrival to its end, in each interval in
+//! which it was in flight. The seconds for which the recording has only counts are left out.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ pub(super) struct BusyDevices {
 }
 
 impl BusyDevices {
-    /// Looks at all I/Os of a period, and at I/Os that ended a little after it, in intervals of
-    /// this length.
+    /// Reads all I/Os that ended in a period, and those that ended soon after it, because they may have been
+    /// in flight in the period. The period is divided into intervals of `interval_ns`.
     pub(super) fn of(recorded: &Recorded, interval_ns: u64) -> anyhow::Result<BusyDevices> {
         let period = recorded.period;
         let busy = Busy::new(period.from_ns, period.to_ns, interval_ns);
@@ -53,14 +53,14 @@ impl BusyDevices {
         Ok(BusyDevices { devices })
     }
 
-    /// For how long a device was busy in the interval that begins at this moment, and the integral of the
-    /// number of I/Os in flight, in nanoseconds.
+    /// For the interval that begins at `start_ns`: how long the device was busy, and the integral of the
+    /// number of I/Os in flight, both in nanoseconds.
     pub(super) fn interval(&self, device: &str, start_ns: u64) -> (u64, u128) {
         let busy = self.devices.get(device);
         busy.map_or((0, 0), |busy| busy.interval(start_ns))
     }
 }
 
-/// I/Os that end more than this long after the period are left out, unless a file that was sealed in the
-/// meantime lists them as in flight.
+/// An I/O that ends more than this long after the period is left out, unless a file that was sealed in the
+/// meantime lists it as in flight.
 const LATER_NS: u64 = 60_000_000_000;

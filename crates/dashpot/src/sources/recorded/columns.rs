@@ -68,7 +68,8 @@ fn of(dimension: Dimension) -> &'static [usize] {
         Dimension::Offset => &[column::SECTOR, column::IN_SECTOR],
         Dimension::Depth => &[column::DEPTH],
         Dimension::Latency | Dimension::Total => TIMES,
-        // The wait for a throttle shows whether an I/O is a zio, and only zios have these times.
+        // Only zios have these times. The column of throttle waits is read, too, because it shows which I/Os
+        // are zios.
         Dimension::Throttle => &[column::THROTTLE],
         Dimension::Queue => &[column::THROTTLE, column::QUEUE],
         Dimension::Hold => &[column::THROTTLE, column::HOLD],

@@ -11,7 +11,7 @@ use dashpot_recording::{Count, Second};
 use super::period::Recorded;
 use super::spans::{Period, SECOND_NS};
 
-/// Counts the I/Os of the counted seconds that begin in a period.
+/// Adds the I/Os of the counted seconds that begin in a period to the tally.
 pub(super) fn count(
     recorded: &Recorded,
     period: Period,
@@ -41,7 +41,7 @@ fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
     if question.by != Some(Dimension::Latency) {
         return tally.add_counted(like, sums.bytes, &sums.latencies());
     }
-    // The counts of a second have the bytes of all buckets together, so each I/O gets the same share.
+    // The counts do not say how many bytes belong to each bucket, so each I/O gets the same share.
     let (mut bytes, mut left) = (sums.bytes, sums.buckets.values().sum::<u64>());
     for (ns, n) in sums.rounded() {
         let share = u128::from(bytes) * u128::from(n) / u128::from(left.max(1));

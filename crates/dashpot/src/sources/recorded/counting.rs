@@ -1,6 +1,6 @@
 //! Counts the I/Os of an interval, block by block. For a question about names only, this module counts all
 //! I/Os with the same names at once. For a question about latencies, it reads the latency of each I/O. For
-//! any other question, it reads the whole of each I/O.
+//! any other question, or if it must skip the I/Os of some seconds, it reads each I/O whole.
 
 use dashpot_observe::{Alike, FinishedIo, Needs, Question, Tally};
 use dashpot_recording::Selected;
@@ -17,15 +17,15 @@ pub(super) struct Counting<'a> {
     pub(super) in_flight: Vec<FinishedIo>,
 }
 
-/// The facts about the I/Os of a block that share the same names.
+/// The facts that the I/Os of a block have in common if they have the same names.
 struct Shape {
     is_named: bool,
     alike: Alike,
 }
 
 impl<'a> Counting<'a> {
-    /// Begins an interval. If `has_counted` is true, the recorder's own counts answer for some seconds, and
-    /// no single I/O of these seconds counts.
+    /// Begins an interval. If `has_counted` is true, the single I/Os of seconds for which the recording has
+    /// counts are skipped.
     pub(super) fn begin(
         recorded: &'a Recorded,
         question: &'a Question,

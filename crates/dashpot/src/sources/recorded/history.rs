@@ -1,5 +1,5 @@
-//! The history of a recording, from its marks: the devices that recorders watched, when they watched, and the
-//! conditions of a cut.
+//! The history of a recording, from its marks: which devices recorders watched, and when. If the recording
+//! was cut out of another recording, the history also has the conditions of the cut.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::spans::Period;
 pub(super) struct History {
     /// The devices that recorders watched, by layer.
     pub(super) devices: BTreeSet<(Layer, String)>,
-    /// Whether the devices are the kernel's or a daemon's; `None` if no mark tells.
+    /// Whether the devices are the kernel's or a daemon's; `None` if no mark says so.
     pub(super) knows: Option<Knows>,
-    /// The times in which the recording was made. An end of `u64::MAX` means that the recording has
-    /// no mark for this end.
+    /// The times in which a recorder watched. A session that has no mark for its end has `u64::MAX` as its
+    /// end.
     sessions: Vec<Period>,
     /// The conditions of the cut; `None` if the recording is not a part of another recording.
     pub(super) cut: Option<String>,
@@ -63,8 +63,8 @@ impl History {
         self.knows = Some(knows);
     }
 
-    /// The times in which the recording was made. If a recorder was killed, its session has no mark for its
-    /// end. Such a session ends with the last file, or when the next recorder begins.
+    /// The times in which a recorder watched. If a recorder was killed, its session has no mark for its end.
+    /// Such a session ends when the next session begins, or else with the last I/O of the recording.
     pub(super) fn sessions(&self, singles: Option<Period>) -> Vec<Period> {
         let nexts = self.sessions.iter().skip(1).map(|next| next.from_ns);
         let last_ns = singles.map_or(0, |singles| singles.to_ns);

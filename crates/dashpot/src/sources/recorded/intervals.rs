@@ -25,10 +25,10 @@ pub(super) struct RecordedIntervals<'a> {
     recorded: &'a Recorded,
     question: Question,
     intervals: Intervals,
-    /// The blocks of the last interval: the next interval often begins in the row group with which
-    /// the last interval ended.
+    /// The blocks that were read for the last interval. The next interval often begins in the last row group
+    /// of these blocks.
     blocks: Blocks,
-    /// Whether the counts of seconds answer the question where single I/Os are missing.
+    /// Whether the counts of seconds can answer the question for seconds that lack single I/Os.
     counts: bool,
     /// How busy the devices were, if the question asks for it.
     busy: Option<BusyDevices>,
@@ -115,9 +115,9 @@ impl<'a> RecordedIntervals<'a> {
 }
 
 impl RecordedIntervals<'_> {
-    /// Whether to skip the single I/Os of seconds for which the recording has counts. Either the counts stand
-    /// for all I/Os of such a second, or the answer leaves the whole second out, so that the second does not
-    /// look idle.
+    /// Whether to skip the single I/Os of seconds for which the recording has counts. If the counts answer
+    /// the question, these I/Os would count twice. Otherwise, the answer leaves out such a second as a whole,
+    /// because it would look idle with the few I/Os that it still has.
     fn has_counted(&self) -> bool {
         (self.counts || self.busy.is_some()) && !self.recorded.counted.is_empty()
     }
@@ -133,8 +133,8 @@ impl RecordedIntervals<'_> {
         }
     }
 
-    /// Makes the averages of the kernel's disks include the time in the kernel's queue, as the kernel's own
-    /// averages do.
+    /// Adds the time in the kernel's queue to the averages of the kernel's disks, because the kernel's own
+    /// averages include it.
     fn averaged(&self, mut ops: Vec<OpInterval>) -> Vec<OpInterval> {
         if self.question.has_averages() && self.recorded.knows() == Knows::Kernel {
             for op in &mut ops {

@@ -7,7 +7,7 @@ use dashpot_recording::{Blocks, Query};
 use super::period::Recorded;
 use crate::sources::source::Source;
 
-/// A recording that is read from the beginning of a period to its end.
+/// Reads the I/Os of a recording from the beginning of a period to its end.
 pub(super) struct RecordedIos<'a> {
     recorded: &'a Recorded,
     blocks: Blocks,

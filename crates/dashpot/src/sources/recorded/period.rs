@@ -28,7 +28,7 @@ pub(crate) struct Recorded {
     known: BTreeSet<(Layer, String)>,
     /// The layer that the user asks about; `None` for all.
     layer: Option<Layer>,
-    /// The devices that the user names. If the user names none, these are all devices that were recorded.
+    /// The devices that the user has named, or all recorded devices if the user has named none.
     pub(super) names: Vec<String>,
     knows: Knows,
     pub(super) period: Period,
@@ -95,8 +95,9 @@ impl Recorded {
         })
     }
 
-    /// The I/Os of the period on a layer, if the user's names are of that layer. A store's figures
-    /// are part of its disk's figures.
+    /// The I/Os of the period on one layer. Fails if none of the named devices is on this layer, and tells
+    /// which layer the recording has. A daemon's records have the time at the store as a part of the disk's
+    /// I/O, so `store` means the disks.
     pub(crate) fn on(&self, layer: Layer) -> Result<Recorded, ParseError> {
         let recorded = match layer {
             Layer::Store if self.knows == Knows::Zios => Layer::Disk,
@@ -161,7 +162,8 @@ impl Recorded {
         }
     }
 
-    /// Whether the recorder has marked the end of the recording.
+    /// Whether the recording has ended. It has not ended while a recorder runs, or if the last recorder was
+    /// killed before it could mark the end.
     pub(crate) fn has_ended(&self) -> bool {
         let own = self.marks.iter().rev();
         let mut own = own.filter(|mark| {
@@ -173,7 +175,7 @@ impl Recorded {
         own.next().is_none_or(|last| last.event != Event::Began)
     }
 
-    /// When the first and the last I/O of the period ended, in nanoseconds since 1970.
+    /// The first and the last nanosecond of the period, since 1970.
     pub(crate) fn moments(&self) -> (u64, u64) {
         (self.period.from_ns, self.period.to_ns.saturating_sub(1))
     }
@@ -228,7 +230,7 @@ impl Recorded {
         Ok(self.recording.host()?)
     }
 
-    /// The marks of the period, and the marks of the devices.
+    /// The marks of the period, and the marks that name the watched devices, whatever their time.
     pub(crate) fn marks(&self) -> Vec<Mark> {
         let is_own = |mark: &&Mark| mark.event == Event::Watched || self.period.has(mark.at_ns);
         self.marks.iter().filter(is_own).cloned().collect()
@@ -254,8 +256,8 @@ impl Recorded {
         check_known(question, self.knows)
     }
 
-    /// Prints which parts of the period are missing. `counts` is true if the counts of seconds answer the
-    /// question.
+    /// Warns about the parts of the period that are missing. `counts` is true if the counts of seconds answer
+    /// the question.
     pub(crate) fn tell_gaps(&self, counts: bool) {
         if let Some(cut) = self.cut.as_ref().filter(|cut| !cut.is_empty()) {
             complain(format_args!(
@@ -287,7 +289,7 @@ impl Recorded {
         pauses.filter(|pause| pause.shared_ns(self.period) > 0)
     }
 
-    /// The times in which no recorder watched, in nanoseconds since 1970.
+    /// The pauses that overlap the period, when no recorder watched, in nanoseconds since 1970.
     pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
         let pauses = self.unwatched();
         pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
@@ -327,7 +329,7 @@ impl Recorded {
         }
     }
 
-    /// Calls `of` for each row of the counts of these seconds since 1970.
+    /// Calls `of` for each row that the table of seconds has for these seconds since 1970.
     pub(super) fn each_second(
         &self,
         from_s: u64,
@@ -405,7 +407,7 @@ fn nothing(path: &Path) -> String {
     format!("nothing was recorded: '{path}' has no I/O; the first file appears within 10 s")
 }
 
-/// The kinds of facts that the recording has, judged by the first I/O that has ended.
+/// The kinds of facts that the recording has, judged by its first I/O that has ended.
 fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
     let query = Query {
         columns: vec![column::OUTCOME, column::THROTTLE],
@@ -449,7 +451,8 @@ impl Table {
     }
 }
 
-/// The period of single I/Os, and of the counted seconds before and after them.
+/// The period of single I/Os, extended by the seconds before and after it for which the recording has only
+/// counts.
 fn with_gaps(
     singles: Period,
     counted: &Counted,

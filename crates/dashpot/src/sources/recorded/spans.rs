@@ -6,7 +6,7 @@ use dashpot_recording::Query;
 
 use crate::cli::shown_moment;
 
-/// A part of a recording, in nanoseconds since 1970. The end of a period is excluded.
+/// A span of time in nanoseconds since 1970, from `from_ns` up to but not including `to_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) from_ns: u64,
@@ -31,7 +31,7 @@ impl Period {
         (shown_moment(self.from_ns), shown_moment(self.to_ns))
     }
 
-    /// How much of another period lies in this period, in nanoseconds.
+    /// How many nanoseconds the two periods share.
     pub(super) fn shared_ns(self, other: Period) -> u64 {
         let to_ns = self.to_ns.min(other.to_ns);
         to_ns.saturating_sub(self.from_ns.max(other.from_ns))
@@ -46,7 +46,8 @@ impl Period {
     }
 }
 
-/// The seconds of a recording that are counted as a whole, and in which no single I/O counts.
+/// The seconds of a recording for which single I/Os are missing, so that only the counts of the whole second
+/// are complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted(Vec<Range<u64>>);
 
@@ -64,12 +65,12 @@ impl Counted {
         Counted(counted)
     }
 
-    /// Whether no second is counted as a whole.
+    /// Whether the recording has no such second.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the I/Os that ended at this moment are counted with their second.
+    /// Whether this moment lies in one of these seconds.
     pub(super) fn has(&self, at_ns: u64) -> bool {
         let second = at_ns / SECOND_NS;
         self.0.iter().any(|range| range.contains(&second))
@@ -89,7 +90,7 @@ impl Counted {
         parts.filter(|part| part.from_ns < part.to_ns)
     }
 
-    /// How many seconds of a period are counted as a whole.
+    /// How many of these seconds begin in a period.
     pub(super) fn seconds(&self, period: Period) -> u64 {
         let (from, to) = period.seconds();
         let own = self.0.iter();
