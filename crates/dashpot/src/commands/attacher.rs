@@ -1,10 +1,10 @@
-//! The process that makes the block devices of `run --attach` and `serve --attach`, and removes the devices
-//! when these commands end. This process keeps running as root, while the daemon becomes the user who typed
+//! The attacher: the process that makes the block devices of `run --attach` and `serve --attach`, and removes
+//! them when these commands end. It keeps running as root, while the daemon becomes the user who typed
 //! `sudo`.
 //!
-//! The attacher is a second process of the same program. The attacher reads an order as a line of JSON,
-//! answers with a line of JSON, and waits for one more line, which tells it to detach. If its input ends
-//! without that line, the daemon was killed, and the devices stay for the next start.
+//! The attacher is a second process of dashpot's program. It reads an order as a line of JSON, answers with a
+//! line of JSON, and waits for one more line, which tells it to detach. If its input ends without that line,
+//! the daemon was killed, and the devices stay for the next daemon.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -108,7 +108,7 @@ fn attached_until_told(input: &mut BufReader<File>) -> io::Result<bool> {
     Ok(input.read_line(&mut String::new())? > 0)
 }
 
-/// Whether the line that tells the attacher to detach has already come, or the daemon was killed.
+/// Whether the wait is over: the line that tells the attacher to detach has come, or the daemon was killed.
 fn has_more(input: &BufReader<File>) -> bool {
     let mut watched = [PollFd::new(input.get_ref(), PollFlags::IN)];
     !input.buffer().is_empty() || poll(&mut watched, Some(&AT_ONCE)).is_ok_and(|ready| ready > 0)

@@ -86,7 +86,7 @@ impl Launcher {
             let _entered = runtime.enter();
             drop(answer.send(command.spawn()));
         };
-        // If the thread is gone, `answered` returns an error.
+        // If this fails, the thread is gone, and `answered` returns an error.
         let _ = self.0.send(Box::new(order));
         answered.await.map_err(io::Error::other)?
     }
@@ -245,7 +245,7 @@ fn pid_of(child: &Child) -> Option<Pid> {
 
 /// Passes a signal on to a child.
 fn pass_on(child: Option<Pid>, signal: UnixSignal) {
-    // The terminal has already sent Ctrl-C and Ctrl-\ to the command.
+    // The terminal has already sent Ctrl-C and Ctrl-\ to the command, which must not get them twice.
     let of_terminal = matches!(signal, UnixSignal::INT | UnixSignal::QUIT);
     if of_terminal && io::stdin().is_terminal() {
         return;

@@ -125,8 +125,8 @@ fn request(args: &CrashArgs, seed: u64) -> Crash {
     }
 }
 
-/// The disks outside of pools that have a lossy store, and the pools whose disks all have a lossy store.
-/// Names the other disks and pools on stderr.
+/// The disks outside of pools that have a lossy store, and the pools whose disks all have a lossy store. A
+/// message on stderr names the disks and pools that are left out.
 fn all_lossy(client: &Client) -> anyhow::Result<Vec<Hit>> {
     let mut are_lossy: BTreeMap<Hit, bool> = BTreeMap::new();
     for export in client.exports()? {

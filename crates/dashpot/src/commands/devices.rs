@@ -75,7 +75,7 @@ pub(super) struct Attacher {
 }
 
 impl Attacher {
-    /// Starts the process that stays root, protects the memory of this process, and gives up root for the
+    /// Starts the attacher, which stays root, protects the memory of this process, and gives up root for the
     /// user who typed `sudo`. Call this function before any other thread starts.
     pub(super) fn start(wanted: Wanted) -> anyhow::Result<Attacher> {
         let caller = Caller::of_sudo()?;
@@ -145,7 +145,7 @@ impl Devices {
         let done = tokio::select! {
             done = &mut answer => done??,
             () = signals.end() => {
-                // The helper undoes its work, even if it has already answered.
+                // This undoes the helper's work, even if the helper has already answered.
                 say(&mut attacher, DETACH)?;
                 let done = answer.await??;
                 spawn_blocking(move || attacher.wait()).await??;

@@ -21,7 +21,8 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Over TCP, the token comes from the file or from the environment; if neither has one, it is random.
+    /// The door of an API. Over TCP, the token comes from the token file or from the environment; if neither
+    /// has one, it is random.
     pub(super) fn new(
         api: &HttpListener,
         allowed_hosts: Vec<String>,

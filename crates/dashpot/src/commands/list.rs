@@ -129,8 +129,8 @@ fn depth(rule: &Rule, disks: &[Disk]) -> Option<String> {
     note.map(|note| format!("rule {}: {note}", rule.id))
 }
 
-/// Whether a rule has seen as many zios in flight at once as the block device allows, and no I/O waits in the
-/// kernel.
+/// Whether a rule has seen as many zios in flight at once as the block device allows, and no further I/O
+/// waits in the kernel.
 fn is_full(disk: &Disk, rule: &Rule) -> bool {
     let mut attachments = disk.io.attachments.iter();
     attachments.any(|attachment| {

@@ -78,8 +78,8 @@ fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
         (None, Some(burst)) => Pace::ClosedBursts { burst },
         (None, None) => Pace::Closed,
     };
-    // All requests of a burst are in flight at once, and the depth must not turn an open loop into a closed
-    // loop.
+    // The default depth lets a whole burst be in flight at once, and is so high for an open loop that no
+    // request has to wait for the reply to another.
     let depth = args.depth.unwrap_or(match pace {
         Pace::Closed => 1,
         Pace::ClosedBursts { burst } => burst.1,
@@ -259,5 +259,5 @@ fn percentiles(latency: &Histogram<u64>) -> Percentiles {
     }
 }
 
-/// How many requests of an open loop can be in flight.
+/// The default depth of an open loop.
 const OPEN_DEPTH: u32 = 100_000;

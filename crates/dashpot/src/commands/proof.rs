@@ -81,8 +81,8 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
-        // Ask for the disk before asking for the rule, so that the age of a zio that came after an update is
-        // less than the time since that update.
+        // Ask for the disk before asking for the rule. Then a zio that came after the rule's last update is
+        // always younger than the time since that update.
         let latency = self.client.latency(&rule.disk, None)?;
         let looks = self.client.rule_latency(&rule.id.to_string())?;
         let look = looks.first().context("the daemon has forgotten the rule")?;
@@ -142,7 +142,8 @@ fn outside(latency: &DiskLatency) -> u64 {
 /// How long a rule has held the disk's oldest zio, if this time exceeds the latencies of all ended zios.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
-    // If a zio came before an update, the rule holds it as it would have done without that update.
+    // The rule holds a zio that came before its last update by its former settings, so such a zio tells
+    // nothing about the present ones.
     let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
     let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {

@@ -33,7 +33,7 @@ pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()>
     }
 }
 
-/// How many of the oldest zios in flight `suspend` searches for the zio that will end last.
+/// How many of the oldest zios in flight `suspend` looks at, to find the zio that will end last.
 const LOOKED_AT: usize = 100;
 /// The shortest wait that `suspend` reports.
 const LONG_NS: u64 = 1_000_000_000;

@@ -11,15 +11,17 @@ use dashpot_rules::{cpus_of, short_time};
 use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_relative};
 use serde::Serialize;
 
-/// The number of measured sleeps, and their intended length.
+/// How many sleeps are measured.
 const SLEEPS: usize = 200;
+/// The intended length of each sleep, in nanoseconds.
 const SLEEP_NS: u64 = 1_000_000;
 
 /// The findings about this host.
 #[derive(Debug, Serialize)]
 pub(super) struct Host {
-    /// How much longer than 1 ms a sleep of 1 ms takes: the median and the 99th percentile.
+    /// How much longer than 1 ms a sleep of 1 ms takes: the median.
     wake_cost_p50_ns: u64,
+    /// How much longer than 1 ms a sleep of 1 ms takes: the 99th percentile.
     wake_cost_p99_ns: u64,
     /// The CPU time of this process. The kernel counts steal since boot, and throttling since the control
     /// group was made.

@@ -87,7 +87,7 @@ pub(super) fn is_free(node: &str, mechanism: MechanismWord) -> bool {
     }
 }
 
-/// Whether the node is, according to the kernel, the device that was made for this path.
+/// Whether the kernel says that the node's device was made for this path.
 pub(super) fn is_at(node: &str, mechanism: MechanismWord, path: &Path) -> bool {
     match mechanism {
         MechanismWord::Loop => loop_device::backing_file(node).as_deref() == Some(path),

@@ -52,8 +52,8 @@ pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitC
     })
 }
 
-/// Detaches a node whose daemon is about to end, unless the user has detached it already. Fails the I/O that
-/// rules hold.
+/// Detaches a node whose daemon is about to end, unless the user has detached it already. I/O that rules hold
+/// then fails.
 pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
     let way = Way {
         client,
@@ -230,7 +230,8 @@ impl Detachment<'_> {
         is_ours(self.place, self.record)
     }
 
-    /// Unmounts the file system. A rule may hold the writes that unmounting causes.
+    /// Unmounts the file system. A rule may hold the writes that unmounting causes. If it does, and the
+    /// caller wants held I/O to fail, makes these writes fail, and then unmounts.
     fn unmount(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let is_held = || begun.elapsed() >= CLOSING && self.in_flight() > 0;
@@ -245,8 +246,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// Frees a device whose daemon is gone, if the caller wants waiting I/O to fail. Does not unmount first,
-    /// because unmounting would wait for another daemon.
+    /// Frees a device whose daemon is gone, if the caller wants waiting I/O to fail. The file system is still
+    /// mounted, because the writes of unmounting would wait for another daemon.
     fn fail_waiting(&self) -> anyhow::Result<()> {
         let name = &self.record.disk;
         match self.fails {
@@ -257,7 +258,7 @@ impl Detachment<'_> {
         }
     }
 
-    /// Ends the connection to the daemon, so that held I/O fails. A daemon that has ended holds no I/O.
+    /// Ends the connection to the daemon, so that held I/O fails.
     fn fail_held_now(&self) -> anyhow::Result<()> {
         if self.in_flight() == 0 {
             return Ok(());
@@ -272,7 +273,7 @@ impl Detachment<'_> {
             .client
             .fail_attachment(self.record.key(), &self.record.node)
         {
-            // An earlier call has ended the attachment, but the kernel still counts I/O in flight.
+            // An earlier call has already ended the attachment, but the kernel still counts I/O in flight.
             Err(ClientError::Refused { status, .. }) if status.as_u16() == 404 => Ok(()),
             Err(error) if self.record.daemon.is_none_or(Process::is_alive) => Err(error.into()),
             _ => Ok(()),

@@ -12,7 +12,7 @@ pub(super) struct Exported {
     pub(super) name: String,
     pub(super) served: Served,
     /// The size of the smallest write for which nothing must be read first, as far as the daemon knows. Only
-    /// ublk tells the kernel this size.
+    /// a ublk device passes this size on to the kernel.
     #[cfg_attr(not(feature = "ublk"), expect(dead_code))]
     pub(super) block: u32,
     /// Whether reads may wait for long now, because of rules or because a disk is suspended.
@@ -138,8 +138,9 @@ fn volumes_of(pool: &Pool) -> String {
     }
 }
 
-/// How the description of a store begins if it serves a program's calls on files.
+/// The beginning of the description of a store that serves a program's calls on files.
 const FILES: &str = "path:";
-/// The smallest and the largest sector size that all kinds of devices can have.
+/// The smallest sector size that all kinds of devices can have, in bytes.
 const SECTOR_MIN: u32 = 512;
+/// The largest sector size that all kinds of devices can have, in bytes.
 const SECTOR_MAX: u32 = 4096;

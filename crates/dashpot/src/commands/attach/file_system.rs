@@ -38,7 +38,7 @@ pub(super) fn found_on(
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<String>> {
     let failed_before = failed_reads(client, node)?;
-    // blkid reads most of the same bytes, which stay in the page cache while a program has the node open.
+    // Most of the bytes that blkid reads are then in the page cache, where they stay while the node is open.
     let _open = read_ends(node, is_stopped).map_err(|error| match is_stopped() {
         true => anyhow!("interrupted: nothing is attached"),
         false => error.context(UNREADABLE),
@@ -51,7 +51,8 @@ pub(super) fn found_on(
             let kinds = String::from_utf8_lossy(&done.stdout);
             Ok(Some(kinds.lines().collect::<Vec<_>>().join(", ")))
         }
-        // If blkid cannot read a part of the disk, it treats that part as empty.
+        // blkid treats a part of the disk that it cannot read as empty, so its answer counts only if no read
+        // has failed.
         Some(NOTHING_FOUND) if failed_reads(client, node)? > failed_before => bail!(UNREADABLE),
         Some(NOTHING_FOUND) => Ok(None),
         _ => {
@@ -128,7 +129,7 @@ pub(super) fn check_free(at: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Mounts the file system of a node. From now on, `detach` unmounts the file system.
+/// Mounts the file system of a node, and records that `detach` must unmount it.
 pub(super) fn mount(
     node: &str,
     at: &Path,
@@ -141,7 +142,8 @@ pub(super) fn mount(
     mount_noted(node, &at, kind, is_stopped)
 }
 
-/// Mounts the file system of a node at the directory in its record, which the caller may have locked.
+/// Mounts the file system of a node at a directory that the attachment's record already names. This function
+/// does not lock the attachment, so the caller may have locked it.
 pub(super) fn mount_noted(
     node: &str,
     at: &Path,

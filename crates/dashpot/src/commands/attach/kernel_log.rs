@@ -104,7 +104,7 @@ fn messages() -> std::io::Result<Vec<String>> {
         match log.read(&mut buffer) {
             Ok(0) => return Ok(messages),
             Ok(length) => messages.push(String::from_utf8_lossy(&buffer[..length]).into_owned()),
-            // The kernel has overwritten the next message in the meantime.
+            // The kernel has overwritten the next message since the last read.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(messages),
             Err(error) => return Err(error),

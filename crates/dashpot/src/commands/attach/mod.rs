@@ -77,7 +77,8 @@ pub(crate) struct Attached {
     pub(crate) mechanism: MechanismWord,
     /// Why dashpot chose no other mechanism.
     pub(crate) why_not_others: Vec<String>,
-    /// How much time was left when this daemon took the waiting node over; null if the node is new.
+    /// If this daemon took over a device that was waiting, how long the kernel would still have kept its I/O;
+    /// null if the device is new.
     pub(crate) took_over: Option<Left>,
     /// The protections against a shortage of memory that the daemon lacks.
     pub(crate) lacks: Vec<String>,
@@ -197,7 +198,7 @@ pub(crate) fn attach_disk(
         mechanism: choice.mechanism,
         why_not_others: choice.why_not_others,
         took_over,
-        // The disk is attached by now, whatever the daemon answers.
+        // The disk is attached by now, so an error of the daemon is only reported.
         lacks: match client.status(0) {
             Ok(status) => status.reclaim.lacks,
             Err(error) => vec![format!("dashpot cannot tell what protects it: {error}")],

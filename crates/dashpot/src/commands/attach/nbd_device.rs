@@ -67,8 +67,8 @@ pub(super) fn configure(
     }
     sysfs::change(node, &sysfs::QUEUE, note)?;
     if !wanted.may_hold_reads {
-        // The kernel reads the partition table when the node is opened for the first time. A rule that
-        // is armed later should not match that read.
+        // The kernel reads the partition table when the node is opened for the first time. Open the node now,
+        // so that no rule that is armed later matches that read.
         File::open(node).with_context(|| format!("{node} cannot be opened"))?;
     }
     Ok(())

@@ -54,8 +54,8 @@ impl NbdClient {
             .attribute(BLOCK_SIZE, &u64::from(order.block).to_ne_bytes())
             .attribute(SERVER_FLAGS, &u64::from(order.flags).to_ne_bytes())
             .attribute(CLIENT_FLAGS, &0_u64.to_ne_bytes())
-            // A rule may hold an I/O for hours. A node keeps the time limit of its former user unless
-            // the node gets another limit.
+            // No time limit for I/O, because a rule may hold an I/O for hours. Without this attribute, the
+            // node would keep the time limit of its former user.
             .attribute(TIMEOUT, &0_u64.to_ne_bytes())
             .attribute(DEAD_CONNECTION_TIMEOUT, &RECONNECT_SECONDS.to_ne_bytes())
             .attribute(BACKEND, &terminated(order.backend))

@@ -24,8 +24,9 @@ pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
 const CHANGES: &str = "changes";
-/// The names that the lock and the record have until they are complete.
+/// The name of the lock file until it is locked.
 const LOCK_UNNAMED: &str = "lock.new";
+/// The name of any other file until it is complete.
 const UNNAMED: &str = "record.new";
 /// The directory's own files.
 const OWN: [&str; 5] = [LOCK, RECORD, CHANGES, LOCK_UNNAMED, UNNAMED];
@@ -148,7 +149,7 @@ impl Place {
 
     /// Locks the attachments for which `is_meant` is true. A command that lists all attachments locks each of
     /// them for a moment, so this function waits for a lock. Fails if another command keeps an attachment
-    /// locked for longer.
+    /// locked for longer than [`PATIENCE`].
     pub(super) fn meant(
         is_meant: impl Fn(&Record) -> bool,
     ) -> anyhow::Result<Vec<(Place, Record)>> {
@@ -261,8 +262,8 @@ impl Place {
     }
 }
 
-/// The attachments of this host, with the path that the kernel keeps with each. Any user may read
-/// these records. The list may include an attachment that another process is changing.
+/// The records of this host's attachments, each with the path that the kernel keeps with the device. Any user
+/// may read these records. The list may include an attachment that another process is changing.
 pub(super) fn records() -> Vec<(PathBuf, Record)> {
     let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
     let records = entries.filter_map(|entry| {
@@ -301,8 +302,8 @@ impl Drop for Place {
         if self.kept {
             return;
         }
-        // A file on which something is mounted cannot be removed, so its directory stays. A later cleaning
-        // tries again.
+        // If something is still mounted on a file, the file cannot be removed, and its directory stays. A
+        // later cleaning tries again.
         for file in self.files() {
             if fs::remove_file(&file).is_err() {
                 return;

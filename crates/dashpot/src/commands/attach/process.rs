@@ -30,7 +30,8 @@ impl Process {
     }
 }
 
-/// The state and the start time of a process. The name in `stat` may contain spaces and parentheses.
+/// The state and the start time of a process. The name of the program comes before them, and may contain
+/// spaces and parentheses.
 fn state_and_begin(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let state = fields.chars().next()?;

@@ -39,7 +39,8 @@ pub(super) fn clean() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Cleans up as far as possible, before a new attachment. Leaves devices that another daemon may take over.
+/// Cleans up as far as possible, before a new attachment. Leaves alone each device that is in use and that
+/// another daemon may still take over.
 pub(crate) fn clean_quietly() {
     let goes = |place: &Place, record: &Record, answers: &Answers| {
         !(waits(place, record, answers) && is_used(record))

@@ -60,7 +60,7 @@ pub(super) fn take_over(
     Ok(None)
 }
 
-/// The differences that a program with the device open would notice.
+/// A difference that a program with the device open would notice, in words; `None` if there is none.
 fn difference(layer: LayerWord, former: &Served, served: &Served) -> Option<&'static str> {
     match layer {
         _ if former.store_id.is_some() && former.store_id == served.store_id => {}
@@ -83,8 +83,8 @@ fn difference(layer: LayerWord, former: &Served, served: &Served) -> Option<&'st
     (former != served).then_some("its size, its blocks or its access have changed")
 }
 
-/// Connects the device to the returned socket. Tries again for a moment, because the kernel may not have
-/// noticed yet that the former connection has ended.
+/// Gives the device a new connection, and returns the daemon's end of it. Tries again for a moment, because
+/// the kernel may not have noticed yet that the former connection has ended.
 fn connect(place: &Place, record: &Record) -> anyhow::Result<UnixStream> {
     let begun = Instant::now();
     loop {

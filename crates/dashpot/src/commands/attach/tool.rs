@@ -15,7 +15,7 @@ pub(super) fn run(command: &mut Command, gives_up: impl FnMut() -> bool) -> anyh
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    // Some programs explain all of their options after an error.
+    // Some programs print all of their options after the error; leave these lines out.
     let lines: Vec<&str> = said
         .lines()
         .take_while(|line| !line.starts_with("Usage:"))

@@ -80,7 +80,7 @@ pub(super) fn is_of(node: &str, directory: &Path) -> bool {
             let info = control.info(number).ok();
             info.is_some_and(|info| Some(info.mark) == mark(directory))
         }
-        // The driver does not answer. Removing the device fails in the same way, so its record stays.
+        // If the driver does not answer, keep the record, because the device cannot be removed now.
         _ => is_there,
     }
 }

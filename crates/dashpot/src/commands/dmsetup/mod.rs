@@ -74,8 +74,8 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     };
     let attached = attach_disk(&client, &wish, || stop.is_set())?;
     new.node = attached.node.clone();
-    // The kernel has read the new device by now, so the rules do not delay that read. No program
-    // has the link yet.
+    // By now, the kernel has read the new device, so the rules do not delay that read. The device has no link
+    // yet, so no program finds it before its rules are armed.
     arm(&client, name, &medium.table)?;
     new.publish()?;
     attached.say_lacks();

@@ -35,8 +35,8 @@ pub(super) fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow:
 struct Inflight {
     /// The I/Os or the calls, the oldest first.
     ios: Vec<InflightIo>,
-    /// How many I/Os of the kernel's disks began before the watch, by the kernel's count. Nothing more is
-    /// known about these I/Os. Null for a daemon's disks, whose I/Os are all listed.
+    /// How many I/Os of the kernel's disks began before the watch; only their number is known, from the
+    /// kernel's count. Null for a daemon's disks, whose I/Os are all listed.
     older: Option<u64>,
     /// The threads of this host that are in uninterruptible sleep; null for a daemon's disks.
     waiting: Option<Vec<Waiting>>,
@@ -78,7 +78,7 @@ impl Inflight {
         let Watched { mut ios, older } = watched;
         ios.sort_by_key(|io| Reverse(io.total_ns()));
         Ok(Inflight {
-            // The kernel does not count the calls in flight.
+            // The kernel's count does not include calls that sync files.
             older: older.filter(|_| is_kernels && !layers.contains(&Layer::Fs)),
             waiting: is_kernels.then(waiting),
             ios: ios.iter().map(InflightIo::of).collect(),
@@ -109,9 +109,10 @@ impl Inflight {
 struct Watched {
     /// The I/Os in flight at the end of the watch.
     ios: Vec<FinishedIo>,
-    /// The smallest difference so far between the kernel's count of I/Os and the number of I/Os that the
-    /// watch knew. Other I/Os may begin and end between two readings of the count, but each reading includes
-    /// the I/Os that began before the watch.
+    /// An upper bound for the I/Os that began before the watch: the smallest difference so far between the
+    /// kernel's count and the number of I/Os in flight that the watch knows. Each difference includes the
+    /// I/Os that began before the watch. It may also include I/Os that began later and that the watch does
+    /// not know yet.
     older: Option<u64>,
 }
 

@@ -58,7 +58,7 @@ impl Keeper {
 
     /// Tells the keeper to let all calls go on from now on.
     pub(super) fn take_over(&self) {
-        // If the keeper is gone, it was killed, or had no process left to answer.
+        // If this fails, the keeper was killed, or has ended because no filtered process was left.
         let _ = (&self.0).write_all(&[GO]);
     }
 }
@@ -133,7 +133,7 @@ impl Keeping {
         }
     }
 
-    /// Waits for dashpot, and for calls if the keeper answers them.
+    /// Waits until dashpot has said something or has ended, and, if the keeper answers calls, for a call.
     fn wait(&self, dashpot: Option<&UnixStream>) -> io::Result<[PollFlags; 2]> {
         let wanted = match self.answers {
             true => PollFlags::IN,

@@ -52,7 +52,8 @@ impl Lookups {
 
 fn start(user: &User) -> io::Result<UnixStream> {
     let (near, far) = UnixStream::pair()?;
-    // The user may have stopped its reader, and the calls of all other users wait for this answer.
+    // The user may have stopped its reader, so bound the wait: the calls of all other users wait for the
+    // answer, too.
     near.set_read_timeout(Some(PATIENCE))?;
     near.set_write_timeout(Some(PATIENCE))?;
     let far: OwnedFd = far.into();
@@ -94,7 +95,8 @@ pub(crate) fn become_reader() -> Option<ExitCode> {
     })
 }
 
-/// Gives up root for a user with groups. The standard library cannot start a process with several groups.
+/// Gives up root, and becomes a user with groups. The standard library cannot start a process with several
+/// groups.
 fn become_user(ids: impl Iterator<Item = OsString>) -> io::Result<()> {
     let ids = ids.map(|id| id.to_string_lossy().parse().ok());
     let ids: Option<Vec<u32>> = ids.collect();

@@ -155,7 +155,8 @@ impl Following {
         }
         drop(self.followed);
         self.keeper.take_over();
-        // The connection must end with this process and not before it, because calls are in flight.
+        // Keep the connection open until this process ends: calls are still in flight, and the end of the
+        // connection would tell the keeper that dashpot has ended.
         std::mem::forget(self.keeper);
     }
 }
@@ -244,8 +245,8 @@ struct ForProgram {
     keeper: Keeper,
 }
 
-/// When dashpot drops the follower, it receives no more calls. If the program keeps running, its calls must
-/// not wait for ever.
+/// Once dashpot has dropped the follower, it receives no more calls. So the keeper takes over, because the
+/// calls of a program that keeps running must not wait for ever.
 impl Drop for ForProgram {
     fn drop(&mut self) {
         self.keeper.take_over();

@@ -34,7 +34,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         if fs::read_link(&self.path).is_ok_and(|root| root == self.root) {
-            // If the link cannot be removed, it still names a recording that can be read.
+            // If the link stays, it does no harm: the recording that it names can be read.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -110,8 +110,9 @@ impl Recording {
         })
     }
 
-    /// Records until the sources end, the recorder cannot write, or the caller stops the recording. Then
-    /// reads the sources once more, because the last I/Os may have ended after the last reading began.
+    /// Records until the sources end, the recorder cannot write, or the caller stops the recording. A
+    /// recording that is stopped reads the sources once more, because I/Os may have ended after the last
+    /// reading.
     pub(super) fn run(
         &mut self,
         target: &Target,

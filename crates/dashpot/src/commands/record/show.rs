@@ -26,10 +26,11 @@ struct Shown {
     host: Option<String>,
     /// The total size of the recording's files, in bytes.
     bytes: u64,
-    /// When the first and the last I/O of the recording ended, in nanoseconds since 1970.
+    /// The first nanosecond of the recording, since 1970.
     first_ns: u64,
+    /// The last nanosecond of the recording, since 1970.
     last_ns: u64,
-    /// How many seconds between these two moments have only counts in the recording.
+    /// For how many seconds the recording has only counts.
     counted_seconds: u64,
     disks: Vec<String>,
     volumes: Vec<String>,

@@ -25,11 +25,12 @@ pub(super) struct Beside {
     whose: Option<String>,
     /// Whether to warn about each interval, or only once in a summary.
     each: bool,
-    /// The number of missed intervals that no warning has named. A busy host misses many intervals if they
-    /// last only a few milliseconds.
+    /// How many intervals were missed without a warning. A busy host misses many intervals if they last only
+    /// a few milliseconds, so one sentence at the end gives their number.
     missed: u64,
-    /// How many events were lost, and in how many intervals.
+    /// How many events were lost.
     lost: u64,
+    /// How many intervals lost events.
     lossy: u64,
 }
 

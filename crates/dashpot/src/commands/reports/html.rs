@@ -49,7 +49,7 @@ impl HtmlFile {
         }))
     }
 
-    /// Counts the lost events of an interval. The interval's pages need not show them.
+    /// Counts the lost events of an interval, because the pages of the interval may not show them.
     pub(super) fn see(&mut self, seen: &Seen) {
         *self.lost.get_or_insert(0) += seen.lost;
     }

@@ -120,8 +120,9 @@ impl Group<'_> {
     }
 }
 
-/// Divides the latencies into groups. If there is only one lab, all latencies are in one group; otherwise,
-/// each group has the latencies that the picture compares with each other.
+/// Divides the latencies into groups, one for each picture. With one lab, there is one group. With several
+/// labs, a group has the latencies of one workload's operation in each lab, so that a picture compares the
+/// labs.
 fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {
@@ -133,7 +134,7 @@ fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
                 Place::Client => &op.client.histogram,
                 Place::Device => &op.device.histogram,
             };
-            // The pictures of volumes and disks also include operations that took no time.
+            // At the clients, leave out operations that took no time.
             let least = u64::from(place == Place::Client);
             if latencies.max().is_none_or(|max| max < least) {
                 continue;

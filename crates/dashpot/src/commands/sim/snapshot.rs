@@ -1,4 +1,5 @@
-//! Snapshots of a simulation, in place of those from a daemon's API, and the I/O between two snapshots.
+//! Snapshots of a simulation's devices, in the place of snapshots from a daemon's API, and the I/O between
+//! two snapshots.
 
 use std::time::Duration;
 

@@ -84,8 +84,8 @@ impl<'a> Stage<'a> {
         self.simulation.done() || self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Runs the simulation until a moment. The results do not depend on the moments at which the
-    /// simulation stops.
+    /// Runs the simulation until a moment, or until its end. The number of stops on the way does not change
+    /// its results.
     pub(super) fn run_until(&mut self, until: Instant) -> anyhow::Result<()> {
         while self.simulation.now() < until && !self.is_over() {
             let now = self.simulation.now();

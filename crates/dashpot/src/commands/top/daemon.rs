@@ -160,7 +160,7 @@ fn end_interval(
         client.per_second = Some(own.per_second.unwrap_or(0.0));
         client.p99_ns = own.p99_ns;
     }
-    // Omit clients that have gone, and clients that count in `other`.
+    // Omit clients without I/O in the interval: they have gone, or count in `other` now.
     active.retain(|one| one.per_second > Some(0.0));
     disk.clients.append(&mut active);
     let dropped = now[1].dropped.saturating_sub(before[1].dropped);

@@ -10,7 +10,7 @@ use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, OpInterval, perce
 
 use dashpot_report::heatmap::Column;
 
-/// A frame. A frame that ends an interval has the figures of that interval.
+/// A frame. If the frame ends an interval, it also has the figures of that interval.
 #[derive(Clone, Default)]
 pub(super) struct Frame {
     pub(super) disks: Vec<DiskFrame>,

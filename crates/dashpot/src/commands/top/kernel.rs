@@ -72,8 +72,8 @@ impl Kernel {
     }
 }
 
-/// Adds a step to the current interval. The sum replaces the short intervals, because an interval of the
-/// screen can last for hours. For the same reason the sum counts at most as many processes as one step.
+/// Adds a step to the current interval. An interval of the screen can last for hours, so the steps are added
+/// up rather than kept, and the sum counts at most as many processes as one step.
 fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
     for next in step {
         let counted: usize = sum.iter().map(|one| one.ops.len()).sum();

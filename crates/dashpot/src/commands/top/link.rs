@@ -131,8 +131,8 @@ impl Watcher {
         }
     }
 
-    /// Sends a frame. The interval ends with the daemon's answer; intervals that became due before that
-    /// answer are missed.
+    /// Sends a frame. The interval ends with the daemon's answer. An interval that became due before that
+    /// answer is missed.
     fn frame(&mut self, intervals: &mut Intervals) {
         let answer = self.daemon.frame();
         let missed = intervals.end(now_ns()).map_or(0, |span| span.missed);

@@ -153,7 +153,7 @@ impl Session {
                 .draw(|frame| draw::draw(frame, &self.state, self.theme))?;
             let doubt = self.heard + self.state.interval + PATIENCE;
             tokio::select! {
-                // If a signal has come, it explains why the news has ended, so look for a signal first.
+                // Look for a signal first, because a signal may be the reason why the news has ended.
                 biased;
                 () = ends.recv() => return Ok(ExitCode::SUCCESS),
                 news = self.news.recv() => self.hear(news)?,
@@ -245,7 +245,7 @@ fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
 }
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How much longer than an interval a frame may take before the screen reports the delay, and how
-/// often the screen repeats that report.
+/// How much longer than an interval a frame may take before the screen reports the delay.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often the screen repeats that report while no frame comes.
 const DOUBT_EVERY: Duration = Duration::from_secs(1);

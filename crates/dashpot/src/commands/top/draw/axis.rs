@@ -17,7 +17,7 @@ pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme:
     }
 }
 
-/// The columns that get a label, because a round age falls into them; the newest first.
+/// The columns that get a label, the newest first. A column gets a label if a round age falls into it.
 fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     let Some(newest) = elapsed.len().checked_sub(NOW.len()) else {
         return Vec::new();

@@ -129,8 +129,9 @@ impl Column {
 
 /// From this width on, rules and clients are side by side.
 const WIDE: u16 = 150;
-/// The minimum heights of one table and of three tables. Each table has a title, a head and a row.
+/// The minimum height of a table: a title, a head and a row.
 const TABLE_MIN: u16 = 3;
+/// The minimum height of three tables.
 const TABLES_MIN: u16 = 3 * TABLE_MIN;
 /// The minimum height of charts: a title, two charts, and a heat map of three rows.
 const CHARTS_MIN: u16 = 6;

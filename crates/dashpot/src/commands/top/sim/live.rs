@@ -95,8 +95,8 @@ impl Live {
         self.asked.recv_timeout(left)
     }
 
-    /// Sends a frame. The interval ends when the simulation begins to catch up. If catching up lasts
-    /// until the end of the next interval, the next frame follows at once.
+    /// Sends a frame. The interval ends when the simulation begins to catch up with the clock. If it has not
+    /// caught up by the end of the next interval, the next frame follows at once.
     fn frame(&mut self) -> Result<(), Violation> {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let missed = self.intervals.end(now_ns).map_or(0, |span| span.missed);
@@ -125,8 +125,8 @@ impl Live {
     }
 
     /// Simulates up to the present in pieces, so that the thread stops soon after the screen is gone. If
-    /// catching up takes longer than an interval, the simulation never makes up for the virtual time that is
-    /// still missing.
+    /// catching up takes longer than an interval, the simulation gives up the virtual time that is still
+    /// missing.
     fn catch_up(&mut self) -> Result<(), Violation> {
         let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());
@@ -169,8 +169,8 @@ impl Behind {
     }
 }
 
-/// How much to simulate before the next reading of the clock. The work in a piece is not known in advance, so
-/// the size depends on how long the last piece took.
+/// How much to simulate before the next reading of the clock. How much work a piece takes is not known in
+/// advance, so its size depends on how long the last piece took.
 fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualTime {
     let is_long = took > interval / PIECES;
     let nanos = match is_long {

@@ -32,8 +32,9 @@ pub(super) struct Sim {
     tally: Tally,
     names: Names,
     last: Snapshot,
-    /// The I/O of the clients of each device and of each pool in the last interval.
+    /// For each device, its clients and their I/O in the last interval.
     clients: Vec<Vec<ClientFrame>>,
+    /// For each pool, its clients' writes in the last interval, in operations and bytes per second.
     written: Vec<Option<(f64, f64)>>,
 }
 

@@ -196,7 +196,7 @@ clear = "planned"
     );
     let seen = frame(&mut sim, 3_000);
     assert_eq!(seen.rules[0].name.as_deref(), Some("planned"));
-    // The lab's rule has this name now. Once the rule is cleared, the name is free again.
+    // The rule that the lab arms has this name. The name is free again once the rule is cleared.
     assert!(arm(&mut sim, "-D 1ms --name planned").is_err());
     assert!(arm(&mut sim, "-D 1ms").unwrap().starts_with("rule 2 "));
     ask(&mut sim, Ask::Clear { rule: 1 }).unwrap();
