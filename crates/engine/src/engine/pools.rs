@@ -55,8 +55,8 @@ impl Engine {
     }
 
     /// Turns on the durable record of a pool's mirrors. `starts` says what the driver knows of each member,
-    /// in the order of the members. The engine asks for the first record, and the pool uses its mirrors, only
-    /// after [`crate::Command::Repair`].
+    /// in the order of the members. Until [`crate::Command::Repair`], the engine asks for no record, repairs
+    /// nothing, and makes writes to the mirrors wait.
     pub fn record_mirrors(&mut self, pool: PoolId, starts: &[MirrorStart]) {
         let mut actions = core::mem::take(&mut self.owed);
         let record = |pool: &mut Pool, step: &mut Step<'_>| pool.record_mirrors(starts, step);

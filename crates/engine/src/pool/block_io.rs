@@ -17,13 +17,14 @@ pub(super) struct BlockWrite {
     pub(super) content: Content,
     pub(super) cause: Cause,
     pub(super) class: Class,
-    /// How many sides the write goes to, and how many of them have not answered yet.
+    /// How many sides the write goes to.
     pub(super) sides: u32,
+    /// How many of these sides have not answered yet.
     pub(super) left: u32,
     pub(super) failed: bool,
     /// Whether the write waits until the pool has a place for its block.
     pub(super) unplaced: bool,
-    /// Whether the write waits for the repair of a mirror.
+    /// Whether the write waits for the repair of a mirror, or for the record of its regions.
     pub(super) held: bool,
     /// The number of bytes that no longer count as dirty, because some sides have written them.
     pub(super) retired: u32,

@@ -20,7 +20,7 @@ use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
 /// Puts zeroes and trims into the open txg.
 impl Pool {
-    /// Makes a run of blocks zeroes in the open txg. `goes_on` says that this is not the first part of the
+    /// Makes a run of blocks zeroes in the open txg. `goes_on` is true if this is not the first part of the
     /// run.
     pub(super) fn dirty_run(
         &mut self,
@@ -71,7 +71,8 @@ impl Pool {
     }
 
     /// Drops the versions of a block that an extent replaces. Returns false if the block must keep its
-    /// versions, because the block is on its way to the disks, or because a request waits until it is there.
+    /// versions, because the block is on its way to the disks, or because a request waits until the block is
+    /// there.
     fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let state = self.volumes[volume].blocks.get(block);
         let stays = state.write().is_some() || state.watched || state.failing;
@@ -215,8 +216,8 @@ impl Pool {
         None
     }
 
-    /// Sends the extents in memory that overlap a range, if a request waits for them or their txg syncs,
-    /// unless an extent on its way must reach the disks before them.
+    /// Sends those extents in memory that overlap a range and that a request or the syncing txg waits for. An
+    /// extent stays in memory while an extent on its way must reach the disks before it.
     fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
         let waiting = self.volumes[volume].extents.meeting(range);
         for start in waiting.collect::<Vec<u32>>() {

@@ -100,8 +100,9 @@ impl Extents {
         self.dirty.get_mut(&start)
     }
 
-    /// Extends the extent that ends where a range begins into the range, up to the next extent, if the extent
-    /// has this content and txg and no request waits for it. Returns the rest of the range.
+    /// Lets an extent grow into the range if the extent ends where the range begins, has this content and
+    /// txg, and no request waits for it. The extent grows up to the next extent. Returns the rest of the
+    /// range.
     pub(super) fn grow(&mut self, range: Range<u32>, content: Content, txg: u64) -> Range<u32> {
         let end = self
             .next_dirty(range.clone())
@@ -120,8 +121,8 @@ impl Extents {
         }
     }
 
-    /// Fills the gaps between the extents of a range with new extents. Returns how many extents it has added.
-    /// If a client asks for zeroes, the trimmed extents of the range become zeroes.
+    /// Fills the gaps between the extents of a range with new extents. If the new content is zeroes, the
+    /// trimmed extents of the range become zeroes, too. Returns how many extents were added.
     pub(super) fn fill(&mut self, range: Range<u32>, content: Content, txg: u64) -> u32 {
         let (mut gaps, mut from) = (Vec::new(), range.start);
         for start in self.meeting(range.clone()).collect::<Vec<u32>>() {

@@ -195,8 +195,8 @@ impl Pool {
         if write.failed {
             self.block_failed(volume, block, step);
         } else {
-            // Answer the requests that waited for this write first, because when the disks work again,
-            // stalled writes resume, and may begin to wait for writes of their own.
+            // First answer the requests that waited for this write. When the disks work again, stalled writes
+            // resume, and may begin to wait for writes of their own.
             self.after_write(volume, block, step);
             self.block_works(volume, block, step);
         }

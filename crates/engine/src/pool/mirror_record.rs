@@ -14,7 +14,8 @@ use crate::time::{Duration, Instant};
 use crate::zio::{Outcome, PoolId};
 
 impl Mirrors {
-    /// Makes the driver keep a record, once a command lets the pool use its mirrors.
+    /// Turns on the durable record. The driver makes no record until [`crate::Command::Repair`] opens the
+    /// pool's mirrors.
     fn record(&mut self, starts: &[MirrorStart], now: Instant) {
         let mut stale = Vec::new();
         for (member, regions) in self.regions.iter_mut().enumerate() {
@@ -38,7 +39,7 @@ impl Mirrors {
         });
     }
 
-    /// Lets the driver make records.
+    /// Lets the driver make records, because the pool's mirrors are open.
     pub(super) fn open(&mut self) {
         if let Some(recording) = &mut self.recording {
             recording.is_open = true;
@@ -51,8 +52,8 @@ impl Mirrors {
         recording.map_or(0, |recording| recording.stale[member])
     }
 
-    /// Whether the record has the regions that a part of a write touches. If the record lacks any of them,
-    /// marks the regions as wanted.
+    /// Whether the durable record has the regions that a part of a write touches. If the record lacks any of
+    /// them, the pool will ask for a new record that has them.
     pub(super) fn has_recorded(&mut self, member: usize, range: &Range<u64>) -> bool {
         let (Some(recording), Some(regions)) = (&mut self.recording, &mut self.regions[member])
         else {
@@ -145,7 +146,7 @@ impl Mirrors {
 }
 
 impl Pool {
-    /// Makes the driver keep a durable record of the mirrors. `starts` are in the order of the members.
+    /// Turns on the durable record of the mirrors. `starts` are in the order of the members.
     pub(crate) fn record_mirrors(&mut self, starts: &[MirrorStart], step: &mut Step<'_>) {
         if let Some(mirrors) = &mut self.mirrors {
             mirrors.record(starts, step.now);
@@ -175,7 +176,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// The records that the driver must make durable when the engine asks for it.
+    /// A record of each mirror. The driver must make these records durable when the engine asks for them.
     pub(crate) fn record(&self) -> Vec<MirrorRecord> {
         let mirrors = self.mirrors.as_ref();
         mirrors.map_or_else(Vec::new, |mirrors| {
@@ -183,7 +184,8 @@ impl Pool {
         })
     }
 
-    /// The records for after the last sync of all disks. They list only the regions that are out of sync.
+    /// The records that the driver keeps when the pool ends after a sync of all disks. They list only the
+    /// regions that are out of sync, or to which a write is in flight.
     pub(crate) fn last_record(&self) -> Vec<MirrorRecord> {
         let mirrors = self.mirrors.as_ref();
         let mut records = mirrors.map_or_else(Vec::new, |mirrors| {
@@ -199,5 +201,5 @@ impl Pool {
     }
 }
 
-/// How long after one record the driver makes another only to drop regions that have become clean.
+/// A new record that only drops clean regions is made at least this long after the record before it.
 const DROPS_AFTER: Duration = Duration::from_secs(5);

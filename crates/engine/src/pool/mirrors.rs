@@ -108,8 +108,9 @@ impl Mirrors {
         regions.any(|regions| regions.nosync() > 0)
     }
 
-    /// How many times a region of a member has become quiet so far. A FLUSH that begins now covers all writes
-    /// that have ended.
+    /// How many times a region of a member has become quiet so far. A FLUSH that begins now covers the writes
+    /// that have ended by now, so the caller keeps this number and passes it to `flushed` when the FLUSH has
+    /// ended.
     pub(super) fn covers(&self, member: usize) -> u64 {
         self.regions[member].as_ref().map_or(0, Regions::covers)
     }
@@ -123,7 +124,7 @@ impl Mirrors {
     }
 
     /// Forgets the writes and the repair in flight. Dirty regions are then out of sync, and their repair
-    /// waits until a command starts it.
+    /// waits for [`crate::Command::Repair`].
     pub(super) fn power_cut(&mut self) {
         self.regions
             .iter_mut()

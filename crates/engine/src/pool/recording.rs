@@ -34,16 +34,18 @@ pub(super) struct Recording {
     pub(super) is_open: bool,
     /// Whether the driver makes a record now.
     pub(super) is_making: bool,
-    /// Whether the driver is to make another record, and when at the earliest.
+    /// Whether the pool needs a new record.
     pub(super) is_wanted: bool,
+    /// The earliest moment at which the pool may ask for a new record that it needs.
     pub(super) not_before: Instant,
-    /// When a new record may drop clean regions.
+    /// When the pool may ask for a new record only to drop clean regions.
     pub(super) drops_at: Instant,
     /// Whether the driver has failed to make the last record.
     pub(super) has_failed: bool,
     /// For each member, the sides that are not yet repaired.
     pub(super) stale: Vec<u64>,
-    /// For each member that has stale sides and nothing left to copy, the count that FLUSHes must cover
-    /// before the copies are safe.
+    /// For each member that has stale sides and nothing left to copy, the value of
+    /// [`Regions::covers`](super::regions::Regions::covers) that FLUSHes of all sides must reach before the
+    /// copies are safe.
     pub(super) copied: Vec<Option<u64>>,
 }

@@ -50,8 +50,9 @@ pub(super) struct Regions {
     /// The binary logarithm of the size of a region in bytes.
     shift: u32,
     table: Table<Region>,
-    /// How many regions are dirty, and how many are out of sync or recovering.
+    /// How many regions are dirty.
     dirty: u32,
+    /// How many regions are out of sync or recovering.
     nosync: u32,
     /// How many times a region has become quiet. A region becomes quiet when its last write in flight ends.
     ended: u64,
@@ -181,8 +182,8 @@ impl Regions {
         }
     }
 
-    /// How many times a region has become quiet so far. A FLUSH that begins now covers all writes that have
-    /// ended.
+    /// How many times a region has become quiet so far. A FLUSH that begins now covers the writes that have
+    /// ended by now, so the caller keeps this number and passes it to `flushed` when the FLUSH has ended.
     pub(super) fn covers(&self) -> u64 {
         self.ended
     }
@@ -192,8 +193,8 @@ impl Regions {
         self.covered[side] = self.covered[side].max(covers);
     }
 
-    /// The lowest of the sides' values in `covered`. Completed FLUSHes of every side cover the regions that
-    /// had become quiet when `ended` had this value.
+    /// The lowest of the sides' values in `covered`. FLUSHes of all sides have covered every region that last
+    /// became quiet when `ended` had at most this value.
     pub(super) fn covered(&self) -> u64 {
         self.covered.iter().min().copied().unwrap_or(0)
     }

@@ -113,9 +113,8 @@ impl Pool {
 
 /// Copies regions piece by piece.
 impl Pool {
-    /// Begins to repair the regions that a power cut has left out of sync, once the power is on again. All
-    /// dirty regions then count as out of sync, because the disks may have lost their caches even if the pool
-    /// kept its memory.
+    /// Starts the repair, when the daemon starts or the power is on again. All dirty regions then count as
+    /// out of sync, because the disks may have lost their caches even if the pool kept its memory.
     pub(crate) fn repair(&mut self, step: &mut Step<'_>) {
         let ends = self.closing.is_some() || self.drains;
         if let Some(mirrors) = &mut self.mirrors {

@@ -140,8 +140,8 @@ impl Request {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     slots: Vec<Option<Request>>,
-    /// The ids in use, in no order. A list by id would be longer, because many more ids may have been in use
-    /// before.
+    /// The ids in use, in no order. To find them in `slots` would take longer, because many more ids may have
+    /// been in use before.
     live: Vec<ZioId>,
 }
 

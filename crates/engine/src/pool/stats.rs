@@ -28,7 +28,7 @@ pub struct PoolStats {
     pub queued: Traffic,
     /// The zios that reached the disks.
     pub disks: Traffic,
-    /// The same for each volume, in the order of the configuration. Repairs of mirrors belong to no volume.
+    /// The traffic of each volume, in the order of the configuration. Repairs of mirrors belong to no volume.
     pub by_volume: Vec<VolumeTraffic>,
     /// The regions of the pool's mirrors; `None` if the pool has no mirrors.
     pub mirrors: Option<MirrorStats>,
@@ -38,8 +38,8 @@ pub struct PoolStats {
     pub queues: Vec<QueueStats>,
 }
 
-/// The regions of the mirrors of a pool, and their repair. A region has 1 MiB, but more on disks above 1 TiB
-/// or, if the driver records the regions, above 8 GiB.
+/// The regions of the mirrors of a pool, and their repair. A region has 1 MiB. On disks above 1 TiB regions
+/// are larger; if the driver keeps a durable record of the regions, they are larger on disks above 8 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MirrorStats {
     /// The number of regions with writes that FLUSHes have not yet covered on all sides.
@@ -50,13 +50,13 @@ pub struct MirrorStats {
     pub nosync_bytes: u64,
     /// The number of bytes that repairs have copied to other sides since the pool was made.
     pub repaired_bytes: u64,
-    /// The number of copies that failed. The pool repeats each failed copy.
+    /// How many times the repair failed to copy a piece of a region. The pool tries each piece again.
     pub failed_pieces: u64,
-    /// The number of sides that were replaced. A mirror must not read a replaced side where it is out of
-    /// sync.
+    /// The number of sides that may hold old or foreign data and are not yet repaired. The pool does not read
+    /// them in regions that are out of sync.
     pub stale_sides: u32,
-    /// Whether the driver cannot write the durable record of the dirty regions. Writes to regions that are
-    /// not in the record then wait.
+    /// Whether the driver failed to make the last durable record of the dirty regions. Writes to regions that
+    /// the record lacks then wait.
     pub is_unrecorded: bool,
 }
 
@@ -107,7 +107,7 @@ pub struct QueueState {
 pub struct Admissions {
     /// Writes that were admitted (`dmu_tx_assigned`).
     pub assigned: u64,
-    /// Writes that found dirty data above the start of delays (`dmu_tx_dirty_delay`).
+    /// Writes that found more dirty data than the amount above which delays begin (`dmu_tx_dirty_delay`).
     pub dirty_delay: u64,
     /// Writes that found as much dirty data as the pool allows (`dmu_tx_dirty_over_max`).
     pub dirty_over_max: u64,

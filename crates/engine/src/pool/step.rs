@@ -30,8 +30,8 @@ impl Step<'_> {
     }
 }
 
-/// The names of buffers. A name always has the same size, so that the driver can reuse the memory of the
-/// buffer.
+/// The names of buffers. The buffer of a name always has the same size, so that the driver can reuse the
+/// buffer's memory.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     /// Free names, by the binary logarithm of the size of their buffers.

@@ -9,8 +9,9 @@ use super::tag::Tag;
 use crate::client::ClientId;
 
 impl Pool {
-    /// Counts an I/O that a queue has picked: as a whole for the volume of its first part, and each part for the
-    /// volume of that part. Returns the client of the I/O: the volume of the first part or, for a repair, the pool.
+    /// Counts an I/O that a queue has picked: as a whole for the volume of its first part, and each part for
+    /// the volume of that part. Returns the client of the I/O: the volume of the first part or, for a repair,
+    /// the pool.
     pub(super) fn count_picked(&mut self, disk: usize, picked: &Picked) -> ClientId {
         let mut first = None;
         let volumes = &mut self.volumes;

@@ -22,7 +22,7 @@ use crate::zio::ZioId;
 pub(crate) struct Tx {
     /// The request.
     pub(crate) zio: ZioId,
-    /// When the request was complete. The time since then counts towards the request's delay.
+    /// When the request got its last lock. The time since then counts towards the request's delay.
     pub(crate) started: Instant,
     /// The largest number of bytes that the request can make dirty: the size of all blocks that it touches.
     pub(crate) bytes: u64,
@@ -186,8 +186,8 @@ impl Throttle {
         }
     }
 
-    /// Forgets the writers that are `gone`. Frees the times that they have booked, and signals the writers
-    /// that they would have signalled.
+    /// Forgets the writers that are `gone`. Frees the times that they have booked, and signals in their place
+    /// the writers that they would have signalled.
     pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
         self.stopped.retain(|tx| !gone(tx.zio));
         self.behind.retain(|tx| !gone(tx.zio));
@@ -347,7 +347,8 @@ impl Throttle {
 impl Throttle {
     fn assign(&mut self, tx: Tx) {
         self.admissions.assigned += 1;
-        // The write becomes dirty before the next write is admitted, so bytes that it does not use lapse.
+        // The write becomes dirty before the next write is admitted, so promised bytes that it does not use
+        // are void.
         self.promised = tx.bytes;
     }
 

@@ -1,9 +1,9 @@
 //! The throttle of ZFS before 2013: an estimate of the throughput, and a limit for each txg.
 //!
-//! Source: The model is OpenZFS before illumos 4045: `dsl_pool_sync`, `dsl_pool_tempreserve_space` and
-//! `txg_delay`. The limit is the amount that the disks are expected to write in `zfs_txg_synctime_ms`. A txg
-//! that is more than 7/8 full delays each writer by 10 ms, unless the txg could quiesce now. A full txg stops
-//! all writers until the next txg opens.
+//! The model is OpenZFS before illumos 4045: `dsl_pool_sync`, `dsl_pool_tempreserve_space` and `txg_delay`.
+//! The limit is the amount that the disks are expected to write in `zfs_txg_synctime_ms`. A txg that is more
+//! than 7/8 full delays each writer by 10 ms, unless the txg could quiesce now. A full txg stops all writers
+//! until the next txg opens.
 //!
 //! In ZFS, a delay held a lock of its processor, and later writers on that processor queued behind the
 //! sleeper. Here, each slot stands for a processor, and a writer that finds all slots asleep joins one queue

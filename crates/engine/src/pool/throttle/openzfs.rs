@@ -1,7 +1,7 @@
 //! The throttle of OpenZFS since 2013: delays that grow with the dirty data of the pool.
 //!
-//! Source: The model is `dmu_tx_delay` and `vdev_queue_max_async_writes` of OpenZFS from 2.2 to master, with
-//! the same integer arithmetic. The bounds of the tunables keep products from overflowing.
+//! The model is `dmu_tx_delay` and `vdev_queue_max_async_writes` of OpenZFS from 2.2 to master, with the same
+//! integer arithmetic. The bounds of the tunables keep products from overflowing.
 
 use crate::pool::config::DELAY_MAX;
 use crate::pool::tunable::{Tunable, Tunables};

@@ -14,9 +14,9 @@ const WRITE: u64 = 8 << 10;
 const DISKS_PER_WRITE: u64 = 78_125;
 /// How long the link takes for one write at 1000 MiB/s, in nanoseconds.
 const LINK_PER_WRITE: u64 = 7_812;
-/// How many writes the disks finish in the five seconds of a sync, and how many bytes they write in a
-/// millisecond.
+/// How many writes the disks finish in the five seconds of a sync.
 const WRITES_PER_TXG: u64 = 64_000;
+/// How many bytes the disks write in a millisecond.
 const THROUGHPUT: u64 = 104_858;
 
 struct Flood {
@@ -27,8 +27,9 @@ struct Flood {
     /// The syncing txg, when its sync began, and when it ends.
     syncing: Option<(u64, Instant, Instant)>,
     sync_started: Instant,
-    /// Clients that wait for the link, and when the link delivers the next write.
+    /// Clients that wait for the link.
     link: VecDeque<u32>,
+    /// When the link delivers the next write.
     delivers: Instant,
     /// When each write reached the volume.
     arrived: BTreeMap<u32, Instant>,
@@ -166,7 +167,7 @@ impl Flood {
     }
 }
 
-/// How many of 64,000 writes did not wait at all, waited up to 10 ms, longer, and very long.
+/// How many of 64,000 writes did not wait at all, waited up to 10 ms, waited longer, and waited very long.
 #[derive(Debug)]
 struct Shape {
     at_once: u64,
