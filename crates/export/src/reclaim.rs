@@ -32,7 +32,7 @@ pub fn protect() {
 
 /// Locks the memory of this process, if the process may lock it.
 pub fn lock_memory() {
-    // If the process may lock only some memory, later mappings could fail because of the limit.
+    // A process that may lock only some memory locks none, because later mappings could fail at the limit.
     if may_lock() {
         let _ = mlockall(LOCKED);
     }

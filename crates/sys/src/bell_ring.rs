@@ -50,12 +50,12 @@ impl BellRing {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// The kernel's next completion. At most `in_flight` operations may be in flight. If the kernel holds
-    /// completions back, this method makes system calls to get them.
+    /// The kernel's next completion. `in_flight` is the number of operations in flight, or more. If the
+    /// kernel holds completions back, this method makes system calls to get them.
     ///
     /// A call may yield no completion although the kernel still holds some back. Since Linux 6.13 a call runs
     /// at most 20 pieces of work, and a piece may complete nothing: if its operation would block, the piece
-    /// only moves the operation to a thread of the kernel. So this method makes enough calls for all
+    /// only moves the operation to a thread of the kernel. So this method makes enough calls for `in_flight`
     /// operations. The kernel signals the descriptor again for later completions. The number of calls is
     /// bounded, because the kernel's flag may stay set although nothing is held back.
     pub(crate) fn next_entry(&mut self, in_flight: usize) -> Option<cqueue::Entry> {

@@ -1,5 +1,5 @@
-//! Memory for direct I/O. For direct I/O, the kernel requires an address that is a multiple of the device's
-//! block size.
+//! Memory for direct I/O, for which the kernel requires an address that is a multiple of the device's block
+//! size.
 
 use std::fmt;
 

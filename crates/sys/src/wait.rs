@@ -29,7 +29,8 @@ pub fn wait_for_events(
     }
 }
 
-/// Of the older calls, only ppoll takes a timeout in nanoseconds, and only epoll_wait returns events.
+/// Waits with two calls, because of the older calls only ppoll takes a timeout in nanoseconds, and only
+/// epoll_wait returns events.
 fn wait_with_older_calls(
     epoll: BorrowedFd<'_>,
     events: &mut Vec<epoll::Event>,

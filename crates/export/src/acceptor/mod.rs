@@ -46,7 +46,7 @@ pub(crate) struct Acceptor {
     limit: ConnectionLimit,
     /// Whether clients are let in. True from the message `Open` until the message `Close`.
     opened: bool,
-    /// Until when the acceptor accepts no connection, because the system had no room for another.
+    /// The acceptor accepts no connection before this moment, because the system had no room for another.
     pauses_until: Option<Instant>,
     /// Whether epoll watches the listeners. While no client can be let in, it does not.
     watching: bool,

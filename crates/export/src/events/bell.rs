@@ -2,9 +2,9 @@
 //!
 //! The reader announces that it is about to sleep, and then looks for events once more. A shard publishes
 //! events, and then checks whether the reader is about to sleep. Each of them executes a full fence between
-//! its two steps. So at least one of them sees what the other has done, and no event leaves the reader asleep
-//! (Dekker's argument). While the reader is busy, the bell costs a shard only a fence and the reading of a
-//! flag in each pass.
+//! its two steps. So at least one of them sees what the other has done, and the reader never sleeps while
+//! there are events (Dekker's argument). While the reader is busy, the bell costs a shard only a fence and
+//! the reading of a flag in each pass.
 //!
 //! A reader can also nap while events come in. During a nap, a shard wakes the reader only when a ring
 //! fills up. A nap needs no fence, because a shard that misses the beginning of a nap rings the bell in its

@@ -154,8 +154,8 @@ impl FinishedZio {
         }
     }
 
-    /// Whether the zio's time in the store is known. For a call, it is known only if the call is a sync that
-    /// dashpot has first done itself.
+    /// Whether the zio's time in the store is known. For a call, it is known only if dashpot itself first did
+    /// the sync that the call asks for.
     pub fn knows_store(&self) -> bool {
         self.place != Place::Call || self.store > Duration::ZERO
     }

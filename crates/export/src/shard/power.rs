@@ -63,8 +63,8 @@ impl Shard {
         Ok(loss)
     }
 
-    /// If the exports have power, ends their connections, unless they go on after the cut. If they are off,
-    /// restarts them. Returns whether they were off.
+    /// If the exports have power, ends their connections, unless they go on after the cut. If they are off, a
+    /// restart switches them on again, and any other cut fails. Returns whether they were off.
     fn begin_cut(&mut self, exports: &[ExportId], cut: &Cut) -> Result<bool, CutError> {
         let mut exports_off = exports.iter();
         let is_off = exports_off.any(|export| self.exports.info(*export).power.is_off());

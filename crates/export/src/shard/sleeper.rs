@@ -34,8 +34,8 @@ impl Sleeper {
 
     /// Waits for events, at most until `deadline` or `beat`. Spins only for a deadline, and calls `prepare`
     /// before spinning; `prepare` must return by the deadline. The last pass ended at `from`. Returns the
-    /// moment at which the wait should have ended if no event came. If it ended later, the host kept the
-    /// shard from running since that moment.
+    /// moment at which the wait had to end even without events. If it ended later, the host kept the shard
+    /// from running in between.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,

@@ -258,7 +258,7 @@ impl Slots {
         zios.into_iter().find(|id| self.get(*id).is_some_and(is_it))
     }
 
-    /// The zios of a list, the youngest first, but at most `most` of them.
+    /// The `most` youngest zios of a list, or all of them if there are fewer. The youngest comes first.
     pub(super) fn youngest(&self, list: ZioList, most: usize) -> Vec<ZioId> {
         let next = |id: &ZioId| self.get(*id)?.next;
         std::iter::successors(list.first, next).take(most).collect()

@@ -26,7 +26,7 @@ impl Durability {
     }
 
     /// Syncs, one call at a time. The kernel reports a lost write only once, and later calls succeed. Because
-    /// of the lock, a caller that waits sees the fault of the call before.
+    /// of the lock, a caller that had to wait sees the fault of the call before it.
     pub(super) fn sync(&self, file: &File) -> Outcome {
         let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.fault.get().is_some() {

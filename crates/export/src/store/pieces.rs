@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The units that a range touches: the index of each, and the part of the unit that is in the range.
+/// For each unit that a range touches, the index of the unit, and the part of the unit that is in the range.
 pub(super) fn pieces(
     unit: u64,
     offset: u64,

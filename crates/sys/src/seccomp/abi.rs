@@ -89,9 +89,11 @@ pub(super) struct Row {
     name: &'static str,
     x86_64: &'static [u32],
     arm64: &'static [u32],
-    /// The call's numbers for programs of another word size.
+    /// The call's numbers for programs of the x32 ABI on x86-64.
     x32: &'static [u32],
+    /// The call's numbers for 32-bit programs on x86-64.
     i386: &'static [u32],
+    /// The call's numbers for 32-bit programs on ARM64.
     arm: &'static [u32],
 }
 

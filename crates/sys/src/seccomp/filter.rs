@@ -118,9 +118,11 @@ fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// Offsets in `struct seccomp_data`.
+/// The offset of the call's number in `struct seccomp_data`.
 const NUMBER: u32 = 0;
+/// The offset of the architecture in `struct seccomp_data`.
 const ARCHITECTURE: u32 = 4;
+/// The offset of the first argument in `struct seccomp_data`.
 const ARGUMENTS: u32 = 16;
 /// The offset of the lower half of a 64-bit word.
 const LOW_HALF: u32 = if cfg!(target_endian = "big") { 4 } else { 0 };

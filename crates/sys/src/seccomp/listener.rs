@@ -77,8 +77,8 @@ impl Listener {
         rustix::thread::set_no_new_privs(true).map_err(NotInstalled::Failed)?;
         let mut program = program(calls);
         let listens = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        // With the second flag, a signal that does not kill a caller waits until the caller's call is
-        // answered. Kernels before 5.19 do not have this flag.
+        // With the flag `WAIT_KILLABLE_RECV`, a signal that does not kill a caller waits until the caller's
+        // call is answered. Kernels before 5.19 do not have this flag.
         let holding = listens | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
         let fd = match set_filter(&mut program, holding) {
             Err(Errno::INVAL) => set_filter(&mut program, listens),
@@ -102,7 +102,7 @@ impl Listener {
     }
 
     /// The next call that waits. If no call waits yet, this method blocks, so ask the poller first. Returns
-    /// `None` if the calling thread was killed meanwhile.
+    /// `None` if the thread of the call was killed meanwhile, or if a signal has interrupted this method.
     pub fn receive(&self) -> io::Result<Option<Call>> {
         // SAFETY: all-zero bytes are a valid value of this struct of integers, and the kernel demands them.
         let mut message: libc::seccomp_notif = unsafe { std::mem::zeroed() };

@@ -29,8 +29,8 @@ pub enum Lookup {
     Status(String),
     /// The content of a file.
     Content(String),
-    /// The bytes from an address on in a file such as `/proc/PID/mem`, at most as many as the last number
-    /// says. The answer is shorter if the memory ends earlier.
+    /// Bytes of a file such as `/proc/PID/mem`. The first number is the address of the first byte, and the
+    /// second is the largest number of bytes. The answer is shorter if the memory ends earlier.
     Memory(String, u64, u32),
     /// The place to which a thread's name for a file leads. The answer is a
     /// [`Place`](super::facts::Place).

@@ -78,9 +78,9 @@ impl Control {
         self.run(SET_PARAMS, number, Params::of(geometry).as_bytes())
     }
 
-    /// Makes the block device, once the process with the number `server` serves the queue. The kernel
-    /// may read the partition table before the call returns. Meanwhile this method calls `waits` again
-    /// and again.
+    /// Makes the block device, once the process with the number `server` serves the queue. The kernel may
+    /// first read the partition table, and the server must answer these reads. While this method waits, it
+    /// calls `waits` again and again.
     pub fn start(&mut self, number: u32, server: u32, mut waits: impl FnMut()) -> io::Result<()> {
         self.give(START, number, 0, server.into())?;
         let pause = types::Timespec::from(PAUSE);
@@ -194,7 +194,8 @@ const GET_FEATURES: u32 = command(Direction::Read, 0x13);
 /// `UBLK_U_CMD_DEL_DEV_ASYNC`. `UBLK_U_CMD_DEL_DEV` would wait for programs that have the removed block
 /// device open.
 const DELETE: u32 = command(Direction::Read, 0x14);
-/// The driver has had this command since Linux 6.9, and has no feature flag for it.
+/// The first version of Linux whose driver has the command [`DELETE`]. The driver has no feature flag for
+/// this command.
 const DELETES_AT_ONCE: (u32, u32) = (6, 9);
 
 /// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. `UBLK_F_UNPRIVILEGED_DEV` is left out, because with that

@@ -189,9 +189,10 @@ pub(super) struct QueueCommand {
     pub(super) address: u64,
 }
 
-/// `UBLKSRV_IO_BUF_OFFSET` and `UBLK_TAG_OFF`. The number of the only queue is 0, so offsets have no bits for
-/// it.
+/// `UBLKSRV_IO_BUF_OFFSET`: where the data of requests begins on the character device.
 const DATA: u64 = 0x8000_0000;
+/// `UBLK_TAG_OFF`: the lowest bit of the tag in an offset. The queue's number, whose bits are above the tag, is
+/// always 0.
 const TAG_SHIFT: u32 = 25;
 /// The driver's unit of length.
 const SECTOR: u64 = 512;

@@ -198,8 +198,8 @@ impl Queue {
             .cmd(zerocopy::transmute!(bytes))
             .build()
             .user_data(tag.into());
-        // SAFETY: the entry names no memory. The ring is dropped before the descriptor is closed; after
-        // that the kernel has its own reference to the device.
+        // SAFETY: the entry names no memory. The descriptor stays open until the kernel has the entry,
+        // because the ring is dropped first. From then on, the kernel has its own reference to the device.
         let pushed = unsafe { self.ring.ring.submission().push(&entry) };
         pushed.map_err(|_| io::ErrorKind::WouldBlock)?;
         self.commands += 1;

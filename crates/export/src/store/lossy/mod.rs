@@ -6,8 +6,8 @@
 //! 512 bytes is never torn. FUA requests, and writes that a flush has covered, are always on the medium.
 //!
 //! The cache keeps every version of a sector since the last flush, because after a power cut an older version
-//! may be on the medium. Like a real cache, it is bounded: when it is full, it writes its whole content to
-//! the medium early, without a sync.
+//! may be on the medium. Like a real cache, it is bounded: when it is full, it writes the newest version of
+//! each sector to the medium early, without a sync, and is empty again.
 //!
 //! Unlike other stores, this store makes its shard wait for the store below it. That is acceptable because it
 //! is for tests only.
@@ -51,7 +51,7 @@ pub(crate) struct Lossy<M> {
     next: u64,
     /// The cause of the next write, if the shard has named it.
     asker: Option<Asker>,
-    /// How many sectors the full cache has sent to the medium since the last flush.
+    /// How many sectors the cache has sent to the medium since the last flush, because it was full.
     early: u64,
 }
 
