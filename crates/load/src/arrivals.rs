@@ -28,8 +28,9 @@ pub enum Pace {
 pub(super) struct Arrivals {
     pace: Pace,
     random: Random,
-    /// The start of the current burst, and how many of its requests have not begun yet.
+    /// The start of the current burst.
     at: Instant,
+    /// How many requests of the current burst have not begun yet.
     left: u32,
 }
 

@@ -1,5 +1,5 @@
-//! A load generator that is not the bottleneck: many requests per system call, one thread for all
-//! connections, latencies to four digits.
+//! A load generator that is not the bottleneck. It sends many requests per system call, serves all
+//! connections with one thread, and measures latencies to four digits.
 //!
 //! In a closed loop, the load keeps a fixed number of requests in flight: a new request starts when an
 //! earlier one is answered. In an open loop, requests start at a fixed rate, evenly spaced or in bursts,
@@ -35,7 +35,7 @@ pub fn run(
 ) -> Result<LoadReport, LoadError> {
     let mut load = Load::connect(config)?;
     load.report.broken = go_on(&mut load, stop).err();
-    // If requests hang, the load may have gone on starting requests after the last reply.
+    // If requests hang, the load may have started requests after the last reply.
     let until = load.report.heard.max(load.asked_until);
     load.report.elapsed = until.since(load.start);
     load.report.unanswered = load.in_flight();

@@ -9,7 +9,8 @@ use hdrhistogram::Histogram;
 /// The report of a load.
 #[derive(Debug)]
 pub struct LoadReport {
-    /// The time from the first request to the last reply.
+    /// The time from the start of the load to the last reply. If the load could still start requests after
+    /// that reply, this time ends when the load could start no more.
     pub elapsed: Duration,
     /// The figures of reads, writes and flushes, in the order of [`Op`].
     pub ops: [OpReport; 3],

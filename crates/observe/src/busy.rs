@@ -6,7 +6,8 @@ pub struct Busy {
     start_ns: u64,
     step_ns: u64,
     end_ns: u64,
-    /// The busy time of each interval, and the integral of the number of I/Os in flight, in nanoseconds.
+    /// For each interval, the busy time, and the integral over time of the number of I/Os in flight. Both are
+    /// in nanoseconds.
     intervals: Vec<(u64, u128)>,
     /// The stretches of time in which any I/O was in flight: separate, and in order.
     covered: Vec<(u64, u64)>,
@@ -34,8 +35,8 @@ impl Busy {
         self.cover(from_ns, to_ns);
     }
 
-    /// Like [`Busy::add`], but adds only to the busy time. The caller may add the same I/O with both
-    /// functions.
+    /// Like [`Busy::add`], but adds only to the busy time. If the caller adds the same I/O with both
+    /// functions, its busy time is counted once.
     pub fn cover(&mut self, from_ns: u64, to_ns: u64) {
         let (from_ns, to_ns) = self.within(from_ns, to_ns);
         if from_ns >= to_ns {
@@ -58,9 +59,9 @@ impl Busy {
         self.add_busy(new_ns, to_ns);
         self.covered.splice(first..next, [whole]);
         if self.covered.len() > COVERED_MAX {
-            // I/Os come in the order in which they ended, so later I/Os hardly ever reach back to the oldest
-            // stretches. From here on, the gaps between those stretches count as covered; at worst, a little
-            // busy time is missed.
+            // Merge the older half of the stretches into one, so that the gaps between them count as covered.
+            // I/Os come in the order in which they ended, so a later I/O hardly ever reaches back into such a
+            // gap. If one does, a little busy time is missed.
             let oldest = self.covered.len() / 2;
             let until_ns = self.covered[oldest].1;
             self.covered.splice(..=oldest, [(self.start_ns, until_ns)]);

@@ -7,8 +7,8 @@ use dashpot_rules::{format_size, nice_number};
 use super::dimension::Unit;
 use super::size::{size_class, size_name};
 
-/// A class of numbers. Classes are ordered from the lowest numbers up, each has a name, and a breakdown has
-/// at most a few hundred classes.
+/// A class of numbers. Classes are ordered from the lowest numbers to the highest, and each has a name. A
+/// breakdown has at most a few hundred classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Class(u64);
 
@@ -82,7 +82,7 @@ impl Offsets {
         Class(offset >> self.shift)
     }
 
-    /// Lengthens the ranges until they cover this offset. Returns how often their length has doubled.
+    /// Lengthens the ranges until they cover this offset. Returns how many times this doubled their length.
     pub(crate) fn reach(&mut self, offset: u64) -> u32 {
         let before = self.shift;
         while offset >> self.shift >= RANGES_MAX {
@@ -91,7 +91,7 @@ impl Offsets {
         self.shift - before
     }
 
-    /// The longer range that now contains an earlier range.
+    /// The range that contains this earlier range after the length of ranges has doubled this many times.
     pub(crate) fn merged(class: Class, doublings: u32) -> Class {
         Class(class.0 >> doublings)
     }

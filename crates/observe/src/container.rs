@@ -13,7 +13,7 @@ pub(crate) fn container(path: &str) -> &str {
     own.or_else(unit).unwrap_or(path)
 }
 
-/// `docker-0123456789ab` of `docker-ID.scope`, and `0123456789ab` of a bare id.
+/// Turns `docker-ID.scope` into `docker-0123456789ab`, and a bare id into `0123456789ab`.
 fn of_id(part: &str) -> Option<&str> {
     let name = part.strip_suffix(".scope").unwrap_or(part);
     let id = name.len().checked_sub(ID)?;
@@ -24,13 +24,14 @@ fn of_id(part: &str) -> Option<&str> {
     (is_id && is_whole && !before.contains("conmon")).then(|| &name[..id + SHOWN])
 }
 
-/// `NAME` of `lxc.payload.NAME`, which LXC and Incus use.
+/// Accepts `lxc.payload.NAME`, the name that LXC and Incus give to a container's cgroup.
 fn of_lxc(part: &str) -> Option<&str> {
     part.starts_with("lxc.payload.").then_some(part)
 }
 
-/// The length of an id, and how many of its digits are shown.
+/// The length of an id.
 const ID: usize = 64;
+/// How many digits of an id are shown.
 const SHOWN: usize = 12;
 /// The kinds of units that processes run in.
 const UNITS: [&str; 2] = [".scope", ".service"];

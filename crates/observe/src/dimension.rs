@@ -59,9 +59,9 @@ pub enum Dimension {
     Rule,
     /// The lane of the rule that decided the I/O's latency.
     Lane,
-    /// The class in the queue of a pool's disk.
+    /// The class that the I/O had in the queue of a pool's disk.
     Class,
-    /// Whether the pool was syncing a txg while it had the I/O.
+    /// Whether the pool synced a txg at any time while the I/O was in flight.
     Txg,
     /// The inode of the file that the call synced.
     Inode,

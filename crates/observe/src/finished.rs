@@ -42,11 +42,11 @@ pub struct FinishedIo {
     pub who: Option<Who>,
     /// The id of the rule that decided the I/O's latency or error.
     pub rule: Option<u32>,
-    /// The lane that the I/O used in the rule that decided its latency, counted from 0.
+    /// The lane that the I/O used, counted from 0. It is a lane of the rule that decided the I/O's latency.
     pub lane: Option<u32>,
-    /// The class in the queue of a pool's disk.
+    /// The class that the I/O had in the queue of a pool's disk.
     pub class: Option<Class>,
-    /// Whether the I/O's pool was syncing a txg while it had the I/O.
+    /// Whether the I/O's pool synced a txg at any time while the I/O was in flight.
     pub txg_syncing: Option<bool>,
     /// The inode of the file that the call synced.
     pub inode: Option<u64>,
@@ -76,7 +76,7 @@ pub enum IoWaits {
 }
 
 impl FinishedIo {
-    /// An I/O of which a source knows only these facts: the I/O begins and ends at 0, and has no waits.
+    /// An I/O of which only these facts are given. It begins and ends at 0, and has no waits.
     pub fn bare(layer: Layer, device: Arc<str>, kind: Kind) -> FinishedIo {
         FinishedIo {
             layer,

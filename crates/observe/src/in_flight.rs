@@ -33,8 +33,8 @@ pub struct InFlight {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mention {
     /// The I/Os that were in flight for the whole interval. A younger I/O will be in the next interval's
-    /// report at the latest. If no I/O was in flight for the whole interval, the text is exactly the
-    /// original tool's.
+    /// report at the latest. If no I/O was in flight for the whole interval, the text is exactly that of the
+    /// tool that the report imitates.
     #[default]
     WholeInterval,
     /// All I/Os in flight, because no later report follows.

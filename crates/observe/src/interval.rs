@@ -36,7 +36,7 @@ pub struct OpInterval {
     /// The kernel's letters for the operation, for the kernel's disks.
     pub rwbs: Option<String>,
     /// In a breakdown, the value, such as a client, a process or a size. `other` stands for all values beyond
-    /// the limit.
+    /// the maximum number of values.
     pub by: Option<String>,
     /// How many I/Os ended in the interval.
     pub completed: u64,

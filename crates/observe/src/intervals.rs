@@ -4,8 +4,8 @@
 //! The state machine reads no clock. The caller passes in every time, always from the same clock: a daemon's
 //! clock, this host's clock, or a virtual clock. Intervals are due at multiples of their length after the
 //! beginning, so they do not drift. Each interval begins where the previous interval has ended. An interval
-//! that ends late keeps its true length. The schedule does not repeat intervals that were due before the
-//! late end, but counts them as missed.
+//! that ends late keeps its true length. Other intervals that were due to end by then are not made up for,
+//! but are counted as missed.
 
 use super::in_flight::Mention;
 use super::length::Length;
@@ -36,8 +36,9 @@ pub struct Span {
 }
 
 impl Intervals {
-    /// Intervals of one length from `start_ns` on: `count` intervals, or intervals until
-    /// [`Intervals::close`]. A length of [`u64::MAX`] is never due.
+    /// Intervals of one length, the first of which begins at `start_ns`. There are `count` intervals, or,
+    /// without a count, intervals until [`Intervals::close`]. An interval with a length of [`u64::MAX`] is
+    /// never due.
     pub fn new(start_ns: u64, period_ns: u64, count: Option<u64>) -> Intervals {
         let period_ns = period_ns.max(1);
         Intervals {

@@ -28,8 +28,8 @@ impl Length {
         }
     }
 
-    /// The same length with another elapsed time: that of the devices, which a source reads one after
-    /// another.
+    /// The same length, but with the elapsed time of the devices. It can differ, because a source reads the
+    /// devices one after another.
     pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }

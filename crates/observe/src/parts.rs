@@ -45,8 +45,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Makes ranges of offsets long enough for an I/O. Returns how often the length of the ranges has
-    /// doubled: [`Part::merged`] then gives the longer range that contains an earlier range.
+    /// Makes the ranges of offsets long enough for an I/O. Returns how many times this doubled their length.
+    /// [`Part::merged`] then turns an earlier range into the longer range that contains it.
     pub(crate) fn reach(&mut self, by: Dimension, io: &FinishedIo) -> u32 {
         match by {
             Dimension::Offset => self.offsets.reach(io.offset_bytes),
@@ -54,7 +54,8 @@ impl Parts {
         }
     }
 
-    /// The part of an I/O. If parts are ranges of offsets, they must be long enough: see [`Parts::reach`].
+    /// The part of an I/O. If the parts are ranges of offsets, call [`Parts::reach`] first, so that they are
+    /// long enough.
     pub(crate) fn of(&mut self, by: Dimension, io: &FinishedIo) -> Part {
         match by.of(io) {
             None => Part::Missing,
@@ -70,7 +71,7 @@ impl Parts {
         }
     }
 
-    /// The name of a part of I/Os of this kind; `None` without a breakdown.
+    /// The name of a part for I/Os of this kind; `None` without a breakdown.
     pub(crate) fn name(&self, by: Dimension, kind: Kind, part: Part) -> Option<String> {
         Some(match part {
             Part::All => return None,
@@ -84,7 +85,7 @@ impl Parts {
 }
 
 impl Part {
-    /// The part that now contains this range of offsets.
+    /// The part that contains this range of offsets after the length of ranges has doubled this many times.
     pub(crate) fn merged(self, doublings: u32) -> Part {
         match self {
             Part::Class(class) => Part::Class(Offsets::merged(class, doublings)),

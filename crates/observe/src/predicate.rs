@@ -158,7 +158,8 @@ impl FromStr for Predicates {
 }
 
 impl fmt::Display for Predicates {
-    /// Writes the conditions as the name of a statistic has them: `[op=write][latency>=10ms]`.
+    /// Writes the conditions in the form that they have in the name of a statistic:
+    /// `[op=write][latency>=10ms]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .iter()
@@ -264,7 +265,7 @@ impl fmt::Display for Operator {
     }
 }
 
-/// The comparisons. An operator comes before every operator that is a prefix of it.
+/// The operators. Each comes before every operator that is a prefix of it.
 const OPERATORS: [(&str, Operator); 6] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -274,7 +275,7 @@ const OPERATORS: [(&str, Operator); 6] = [
     ("<", Operator::Below),
 ];
 
-/// Splits at the first comparison. The value may contain further comparisons: `client=uid=0 pid=7`.
+/// Splits at the first operator. The value may itself contain operators: `client=uid=0 pid=7`.
 fn split(text: &str) -> Option<(&str, Operator, &str)> {
     let at = text.find(['=', '<', '>', '!'])?;
     let (word, rest) = text.split_at(at);

@@ -82,7 +82,7 @@ pub struct Wanted {
     pub layer: Layer,
     /// The operations; `None` for all operations.
     pub ops: Option<OpSet>,
-    /// The least time of an I/O, in nanoseconds.
+    /// The least time from an I/O's beginning to its end, in nanoseconds.
     pub min_ns: u64,
     /// The watch ends after this many I/Os; `None` if only the schedule ends the watch.
     pub count: Option<u64>,
@@ -123,14 +123,14 @@ impl Question {
         self.dimensions().any(Dimension::is_who)
     }
 
-    /// The facts about I/Os that the question asks for, in addition to the facts that each source has.
+    /// The facts about I/Os that the question asks for, in addition to the facts that every source has.
     pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
         let own = [self.by, self.measure].into_iter().flatten();
         own.chain(self.predicates.dimensions())
     }
 
-    /// The facts about single I/Os that the question needs from a source that leaves out the I/Os outside of
-    /// the question's range of latencies.
+    /// The facts about single I/Os that the question needs from a source. The source must already have left
+    /// out the I/Os whose latencies are outside of the question's range.
     pub fn needs(&self) -> Needs {
         let own = self
             .by

@@ -148,7 +148,7 @@ impl Statistic {
         }
     }
 
-    /// The conditions, including the condition that the I/Os failed if the metric is errors.
+    /// The conditions. If the metric is errors, they include the condition that the I/O failed.
     fn selected(&self) -> Predicates {
         let mut selected = self.predicates.clone();
         if self.metric == Metric::Errors {
@@ -240,7 +240,7 @@ impl Statistic {
     ///
     /// # Errors
     ///
-    /// The metric cannot be broken down or selected in this way.
+    /// The metric does not allow this breakdown or these conditions.
     pub fn check(self) -> Result<Statistic, ParseError> {
         match (self.metric, self.by) {
             (Metric::Busy, _) => {

@@ -1,8 +1,8 @@
 //! A tally counts the finished I/Os that a question selects, by device, type and value of a breakdown.
 //!
 //! Sources that get single I/Os (the kernel, a simulation, a recording, a daemon's events) count with a
-//! tally. A daemon also counts on its data path. There, its collector uses a table of its own, because it
-//! keeps every second separately.
+//! tally. A daemon also counts on its data path. There, its collector uses a table of its own, because the
+//! collector keeps the counts of each second separately.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -371,8 +371,10 @@ fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Histogram>) {
     }
 }
 
-/// The maximum number of sets of histograms in an interval. At 10 to 20 KiB for a histogram, the sets take at
-/// most 120 MiB. Further values are counted as [`OTHER`](super::interval::OTHER).
+/// The maximum number of sets of histograms in an interval. There is a set for each combination of device,
+/// type and value of the breakdown. At 10 to 20 KiB for a histogram, the sets take at most 120 MiB. When
+/// there is no room for another set, new values of the breakdown are counted as
+/// [`OTHER`](super::interval::OTHER).
 pub const KEYS_MAX: usize = 2_048;
 #[cfg(test)]
 mod tests;

@@ -49,6 +49,7 @@ impl Shapes {
             };
             self.refine(3, rows.iter().map(state));
         }
+        // Whether these columns are null shows the kind of the I/O, so rows of one shape must agree on that.
         // Only zios have a wait for a throttle. A zio without a time in the store is a program's call that
         // dashpot held but did not carry out.
         for column in [column::THROTTLE, column::STORE] {
@@ -60,8 +61,8 @@ impl Shapes {
         self.number();
     }
 
-    /// Splits each shape by the ids of its rows. All ids are below `distinct`. The new shapes are codes, many
-    /// of which may have no row.
+    /// Splits each shape into a shape for each id, so that rows of one shape have the same id. All ids are
+    /// below `distinct`. The new shapes are codes, many of which may have no row.
     fn refine(&mut self, distinct: usize, ids: impl Iterator<Item = u32>) {
         if self.count * distinct > CODES_MAX {
             self.number();

@@ -7,16 +7,16 @@
 pub(crate) struct Segment {
     /// The file's place in the order in which the files were sealed.
     pub(crate) number: u64,
-    /// When the file's first and last I/Os ended, in nanoseconds since 1970.
+    /// When the file's first I/O ended, in nanoseconds since 1970.
     pub(crate) from_ns: u64,
+    /// When the file's last I/O ended, in nanoseconds since 1970.
     pub(crate) to_ns: u64,
     /// Whether the file has slow I/Os.
     pub(crate) is_slow: bool,
     pub(crate) bytes: u64,
 }
 
-/// If a file has slow I/Os, the files from this much time before it until this much time after it are kept,
-/// too.
+/// Files whose I/Os ended up to this much time before or after those of a slow file are near it.
 const AROUND_NS: u64 = 60_000_000_000;
 
 /// The numbers of the files to delete so that at most `keep` bytes remain. `files` has the files in the order

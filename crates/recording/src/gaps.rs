@@ -5,9 +5,9 @@ use std::ops::Range;
 use crate::evict::Segment;
 use crate::marks::{Event, Mark};
 
-/// The times between files of I/Os. The files in between were deleted to keep the recording small, or were
-/// never written because the recorder took too much CPU time. The times are in nanoseconds since 1970, and
-/// `segments` must be in chronological order.
+/// The times that no file of I/Os covers, because the files of these times were deleted to keep the recording
+/// small, or were never written because the recorder took too much CPU time. The times are in nanoseconds
+/// since 1970. `segments` must be in chronological order.
 pub(crate) fn gaps(segments: &[Segment], marks: &[Mark]) -> Vec<Range<u64>> {
     let omitted: Vec<u64> = marks
         .iter()

@@ -25,8 +25,9 @@ pub(crate) struct Growing {
     newest_bytes: u64,
 }
 
-/// The newest file is rewritten until it is this old, or has this many row groups.
+/// The newest file is rewritten until it is this old, or has [`GROUPS`] row groups.
 const GROWS_NS: u64 = 600_000_000_000;
+/// The newest file is rewritten until it has this many row groups, or is [`GROWS_NS`] old.
 const GROUPS: usize = 4;
 
 impl Growing {

@@ -1,8 +1,8 @@
 //! The table of I/Os: a row for each finished I/O, and for each I/O that was in flight when its file was
 //! sealed.
 //!
-//! A row keeps every field of [`FinishedIo`]. Its `latency_ns` is the time at the device, as the word
-//! `latency` means in statistics. The time from the beginning to the end is the sum of the waits and of
+//! A row keeps every field of [`FinishedIo`]. Its `latency_ns` is the time at the device, which is also the
+//! meaning of `latency` in statistics. The time from the beginning to the end is the sum of the waits and of
 //! `other_ns`.
 
 use dashpot_engine::pool::Class;
@@ -61,11 +61,12 @@ pub mod column {
         CGROUP = Column::word("cgroup").optional();
         /// The id of the rule that decided the I/O's latency or error.
         RULE = Column::code("rule").optional();
-        /// The lane that the I/O used in the rule that decided its latency, counted from 0.
+        /// The lane that the I/O used, counted from 0. It is a lane of the rule that decided the I/O's
+        /// latency.
         LANE = Column::code("lane").optional();
-        /// The class in the queue of a pool's disk.
+        /// The class that the I/O had in the queue of a pool's disk.
         CLASS = Column::word("class").optional();
-        /// 1 if the pool was syncing a txg while it had the I/O, else 0.
+        /// 1 if the pool synced a txg at any time while the I/O was in flight, else 0.
         TXG_SYNCING = Column::code("txg_syncing").optional();
         /// The inode of the file that a call synced.
         INODE = Column::code("inode").optional();
@@ -85,8 +86,8 @@ pub mod column {
         LATENESS = Column::number("lateness_ns").optional();
         /// The wait until the transport accepted the reply.
         REPLY = Column::number("reply_ns").optional();
-        /// The time from the I/O's beginning to its end minus all its waits, or, for an I/O of the kernel,
-        /// minus `queue_ns` and `latency_ns`.
+        /// The part of the time from the I/O's beginning to its end that none of its waits contains. The
+        /// waits of an I/O of the kernel are `queue_ns` and `latency_ns`.
         OTHER = Column::code("other_ns");
         /// How many bios and requests were merged into this I/O.
         MERGED = Column::code("merged");
@@ -291,9 +292,9 @@ fn sum_ns(waits: &IoWaits) -> u64 {
     }
 }
 
-/// The waits of a row. Only zios have a wait for a throttle. Its column is quick to read, because on most
-/// disks the wait is always 0. A zio without a time in the store is a program's call that dashpot held but
-/// did not carry out.
+/// The waits of a row. The row is a zio's if it has a wait for a throttle. The column of that wait is quick
+/// to read, because on most disks the wait is always 0. A zio without a time in the store is a program's call
+/// that dashpot held but did not carry out.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);
     let queue_ns = bits(column::QUEUE);

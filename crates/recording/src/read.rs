@@ -290,7 +290,7 @@ fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
         .unwrap_or_else(|_| Err(Flaw::damaged("its bytes are not Parquet")))
 }
 
-/// If fewer than one in this many rows are needed, the reader decodes only the needed rows, one by one.
+/// If fewer than one row in this many is needed, the reader decodes only the needed rows, one by one.
 const FEW: usize = 4;
 /// The size in bytes of what follows the footer, namely the footer's length and `PAR1`.
 const TAIL: usize = 8;

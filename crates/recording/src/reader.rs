@@ -259,8 +259,9 @@ impl Blocks {
         }
     }
 
-    /// When the last of the I/Os so far ended, in nanoseconds since 1970. I/Os outside of the query's period
-    /// do not count, but those with any latency do. I/Os in flight count as ended when their file was sealed.
+    /// When the last of the I/Os so far ended, in nanoseconds since 1970. This includes I/Os whose latency is
+    /// outside of the query's range, but not I/Os outside of the query's period. I/Os in flight count as
+    /// ended when their file was sealed.
     pub fn last_ns(&self) -> u64 {
         self.selected.last_ns()
     }

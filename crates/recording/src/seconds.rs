@@ -2,8 +2,8 @@
 //! their latencies and lengths.
 //!
 //! A reader can add up the counts of several buckets, seconds, devices and hosts. A second can have several
-//! rows with the same key, because an I/O counts for the second in which it ended, but I/Os need not come in
-//! the order in which they ended.
+//! rows for the same device, layer, operation and bucket, because an I/O counts for the second in which it
+//! ended, but I/Os need not come in the order in which they ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -11,8 +11,8 @@ use parquet::file::properties::DeltaBinaryPackedEncoderOptions;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-/// The format that this version reads and writes. In format 1, `latency_ns` was the time from the beginning to the
-/// end; format 2 had no classes, txgs or inodes.
+/// The format that this version reads and writes. In format 1, `latency_ns` was the time from an I/O's
+/// beginning to its end. Format 2 had no classes, txgs or inodes.
 pub(crate) const VERSION: u64 = 3;
 
 /// The maximum number of rows in a row group.
@@ -126,9 +126,10 @@ impl Table {
         Ok(Arc::new(schema))
     }
 
-    /// How a file is packed. Columns that do not store each distinct value once store the differences between
-    /// consecutive values. A row group has one page per column. A block has 32 differences, the least that
-    /// the format allows, so that a large difference widens only the few others in its block.
+    /// How a file is packed. A column with few distinct values stores each of them once. Any other column
+    /// stores the differences between consecutive values. A row group has one page per column. A block has 32
+    /// differences, the least that the format allows, so that a large difference widens only the few others
+    /// in its block.
     pub(crate) fn properties(&self) -> Result<WriterProperties, ParquetError> {
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("dashpot {}", env!("CARGO_PKG_VERSION")))

@@ -1,5 +1,5 @@
-//! Notes on how many I/Os clients keep in flight: if this hides a rule's effect, and if it hardly changed in
-//! an interval.
+//! Notes on how many I/Os clients keep in flight. There is a note if this number hides a rule's effect, or if
+//! it hardly changed in an interval.
 
 use dashpot_api::{Depth, Rule, RuleEffect};
 

@@ -116,7 +116,7 @@ fn escape(words: &str) -> String {
     escaped
 }
 
-/// The values as JSON that cannot close the element around it.
+/// The pages as JSON that cannot close the HTML element around it.
 fn inert(pages: &[serde_json::Value]) -> String {
     let text = serde_json::to_string(pages).unwrap_or_else(|_| "[]".to_owned());
     text.replace('<', "\\u003c")

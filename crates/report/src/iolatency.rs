@@ -4,8 +4,8 @@
 //!
 //! Differences: the report also shows I/O that outlasts an interval. A line at the end mentions I/O that was
 //! in flight for the whole interval, or at the end of the last interval. A row contains the latencies that
-//! its label says, with `>=` and `<`; the original tool puts a power of two into the row below its label
-//! ([`Boundary::AsOriginal`]).
+//! its label says, with `>=` and `<`; the original tool puts a latency of exactly a power of two into the row
+//! before the row with that label ([`Boundary::AsOriginal`]).
 //!
 //! Additions: breakdowns, in which each value has a histogram below a line with the value's name; and tables
 //! of percentiles in place of histograms.
@@ -208,7 +208,7 @@ impl Interval {
     }
 }
 
-/// Labels the rows of a power-of-two view. Without any I/O there is one row.
+/// Labels the counts of rows that begin at powers of two. Without any I/O there is one row.
 fn labelled(counts: &[u64]) -> Vec<Row> {
     let counts = if counts.is_empty() { &[0] } else { counts };
     let rows = counts.iter().zip(0..).map(|(&count, row)| Row {

@@ -19,7 +19,7 @@ pub struct TwoModes {
     pub slow_from_ns: u64,
 }
 
-/// Each kind has at least one in this many I/Os.
+/// There are two kinds only if each kind has at least one in this many I/Os.
 const KIND: u64 = 10;
 /// At most one in this many I/Os is between the two kinds.
 const BETWEEN: u64 = 8;

@@ -114,9 +114,9 @@ pub struct Row {
 }
 
 impl Aggregation {
-    /// Aggregates the I/O of a time, `elapsed`, by which amounts are divided to get rates. The original
-    /// scripts divide by whole seconds, which for 1.9 s gives nearly twice the true rate. For the scripts'
-    /// interval of a minute, both give the same.
+    /// Aggregates the I/O of a stretch of time. Rates are amounts divided by its length, `elapsed`. The
+    /// original scripts divide by whole seconds, which for 1.9 s gives nearly twice the true rate. For the
+    /// scripts' own interval of one minute, there is no difference.
     pub fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
         let moments = Moments {
             sum: latencies.sum(),
@@ -159,7 +159,7 @@ fn without_margin<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S
     serializer.collect_seq(rows.iter().filter(|row| row.value_us >= 0))
 }
 
-/// Picks the rows to print from a power-of-two view, and labels them.
+/// Picks the rows to print from the counts of rows that begin at powers of two, and labels them.
 fn printed_rows(counts: &[u64]) -> Vec<Row> {
     let first = counts.iter().position(|&count| count > 0).unwrap_or(0);
     let last = counts.len().max(1);

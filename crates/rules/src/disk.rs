@@ -195,8 +195,8 @@ pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     }
 }
 
-/// Refuses a size for a disk without bytes of its own, and an offset for a disk in memory, because nothing
-/// would use the bytes before the offset.
+/// Refuses a size, an offset, a block size and `ro` for a path disk, because it has no bytes of its own. Also
+/// refuses an offset for a disk in memory, because nothing would use the bytes before the offset.
 pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
     let has_bytes = disk.size.is_some() || disk.offset > 0 || disk.block != DEFAULT_BLOCK;
     if (has_bytes || disk.read_only) && matches!(disk.store, StoreConfig::Path(_)) {

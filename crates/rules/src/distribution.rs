@@ -20,8 +20,8 @@ const Z_P99: f64 = 2.326_347_874_040_840_8;
 /// of the latency. With σ = 1 (p99 = 10 × p50), the deviation is 0.02 % at p90 and 0.06 % at p99.999.
 const KNOTS_PER_Z: i32 = 32;
 
-/// The table ends at this z. Beyond it, the tail has a probability of 6·10^-16, which no run draws often
-/// enough to reach.
+/// The table ends at this z. Beyond it, the tail has a probability of 6·10^-16, which is too small for any
+/// run to draw from it.
 const Z_MAX: i32 = 8;
 
 /// How many knots there are for each factor of e between the latencies of two given points.

@@ -101,5 +101,5 @@ impl Moments {
 
 /// At most this many moments are kept, because more would hardly make the mean more precise.
 const KEPT_MAX: usize = 2_048;
-/// At most this many values are counted; further values are ignored.
+/// At most this many values of dimensions are counted. Any other value is ignored.
 const KEYS_MAX: usize = 16_384;

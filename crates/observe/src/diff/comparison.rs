@@ -21,23 +21,23 @@ use crate::parts::Part;
 pub struct Comparison {
     /// The side whose slow I/Os the comparison explains.
     pub here: SideSum,
-    /// The side that `here` was compared with; `None` if slow I/Os were compared with the other I/Os of
-    /// their own side.
+    /// The side that `here` was compared with; `None` if slow I/Os were compared with all I/Os of their own
+    /// side.
     pub there: Option<SideSum>,
     /// Whether there is enough slow time to look for its causes.
     pub finding: Finding,
-    /// The dimensions by which the slow time differs, with the greatest difference first. Depth comes last, because
-    /// the depth of a device rises whenever its I/Os are slow, whatever the cause.
+    /// The dimensions by which the slow time differs, the greatest difference first. Depth comes last,
+    /// because the depth of a device rises whenever its I/Os are slow, whatever the cause.
     pub differs: Vec<Compared>,
     /// The dimensions by which the slow time does not differ. A fact that no I/O has is left out.
     pub alike: Vec<Dimension>,
-    /// The dimensions by which the slow time may differ, but for which the only values that differ enough
-    /// have fewer than [`IOS_LEAST`] slow I/Os.
+    /// The dimensions for which there is too little evidence, because each value that differs enough has
+    /// fewer than [`IOS_LEAST`] slow I/Os.
     pub too_few: Vec<Dimension>,
     /// The waits in which the slow I/Os spent their time, the longest first.
     pub spent: Vec<Spent>,
-    /// The values that had more I/Os in flight on other devices when slow I/Os were issued than at other
-    /// times.
+    /// The values with at least twice as many I/Os in flight on other devices when slow I/Os were issued as
+    /// at other times.
     pub beside: Vec<Beside>,
     /// The values with much more I/O (slow or not) here than on the other side; the value that rose most
     /// comes first.
@@ -92,7 +92,7 @@ pub struct Compared {
 pub struct ValueShare {
     /// The value.
     pub value: String,
-    /// The value's share of the extra slow time here, in percent.
+    /// The value's share, in percent, of the slow time by which this side exceeds the other side.
     pub slow_percent: f64,
     /// The value's share of the I/Os here, in percent.
     pub ios_percent: f64,
@@ -211,7 +211,7 @@ fn by_dimension(diff: &Diff) -> ByDimension {
             answers.alike.push(*dimension);
         }
     }
-    // The sort is stable: dimensions with equal differences keep the order of the list of dimensions.
+    // The sort is stable, so dimensions with equal differences keep their order.
     answers.differs.sort_by(|one, other| {
         let by_points = other.points.round().total_cmp(&one.points.round());
         let is_depth = |compared: &Compared| compared.dimension == Dimension::Depth;
@@ -243,7 +243,7 @@ fn values_of(diff: &Diff, dimension: Dimension) -> (Vec<ValueShare>, Vec<ValueSh
 
 /// The dimension, with the values that differ most, the greatest difference first.
 fn compared(dimension: Dimension, mut values: Vec<ValueShare>) -> Compared {
-    // The sort is stable: values with equal differences keep the order of the parts.
+    // The sort is stable, so values with equal differences keep their order.
     values.sort_by(|one, other| other.points().total_cmp(&one.points()));
     values.truncate(SHOWN_MAX);
     Compared {

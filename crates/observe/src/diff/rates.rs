@@ -41,7 +41,7 @@ type Lasting<'a> = (&'a Sums, Duration);
 
 /// A value that did at least twice as much on one side as on the other.
 struct Excess {
-    /// The difference, in percentage points of all work of the side that did more.
+    /// The difference, in percent of all work of the side that did more.
     points: f64,
     dimension: Dimension,
     value: String,
@@ -66,7 +66,8 @@ pub(super) fn fell(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     sorted(each.into_iter().flatten().map(Excess::there))
 }
 
-/// The values with most of the errors, if they had at most half as many errors on the other side.
+/// The values that had at least twice as many errors per second here as on the other side, and account for a
+/// good part of the errors.
 pub(super) fn failed(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let sides = ((&diff.here, here), (&diff.there, there));
     let each = exceeding(diff, Metered::Errors, &FAILING, sides);

@@ -51,7 +51,7 @@ impl Usual {
     }
 
     /// The 99th percentile of an operation's times; with too few I/Os, the longest time. `None` if the other
-    /// side had no I/O of this operation; then none counts as slow.
+    /// side had no I/O of this operation; then no I/O of the operation counts as slow.
     fn limit_ns(&self, kind: Kind) -> Option<u64> {
         let times = self.times.get(&kind)?;
         match times.count() {

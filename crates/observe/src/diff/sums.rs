@@ -124,8 +124,8 @@ impl Diff {
         self.waits = waits;
     }
 
-    /// Looks at an I/O a second time, after all I/Os have been counted, and counts it for each sampled I/O of
-    /// another device that was issued while it was in flight.
+    /// Looks at an I/O in a second pass, after all I/Os have been counted. The I/O counts once for each
+    /// sampled I/O of another device that was issued while this I/O was in flight.
     pub fn look_beside(&mut self, side: Side, io: &FinishedIo) {
         if side == Side::Here {
             self.slow_moments.look(io, &BESIDE, &mut self.parts);
@@ -164,8 +164,8 @@ impl Diff {
         devices
     }
 
-    /// The side whose I/Os define what is usual. If a condition selects the slow I/Os, they are compared with
-    /// other I/Os of their own side.
+    /// The side whose I/Os define what is usual. If a condition selects the slow I/Os, the other I/Os of
+    /// their own side define it.
     fn usual_side(&self) -> Side {
         match self.slow {
             Slow::Beyond(_) => Side::There,
@@ -270,8 +270,8 @@ const COMPARED: [Dimension; 17] = [
     Dimension::Depth,
 ];
 
-/// Whether a dimension has the same values as another one. This is true of the type of a zio: it equals the
-/// operation, because zios have no kernel letters.
+/// Whether a dimension has the same values as another dimension. This is true of the type of a zio: it equals
+/// the operation, because zios have no kernel letters.
 fn is_again(dimension: Dimension, knows: Knows) -> bool {
     dimension == Dimension::Type && knows == Knows::Zios
 }

@@ -42,7 +42,7 @@ impl Slow {
         };
         let gap_ns = io.ended_ns.saturating_sub(*before_ns);
         *before_ns = io.ended_ns.max(*before_ns);
-        // In a gap, no I/O of the device ended although this one was in flight all the time.
+        // In a gap, no I/O of the device ended, although this I/O was in flight all the time.
         let is_gap = gap_ns >= FREEZE_NS && io.total_ns() >= gap_ns;
         let is_unusual = |median_ns: u64| gap_ns >= median_ns.saturating_mul(FREEZE_TIMES);
         if is_gap && seconds.median_ns(io).is_some_and(is_unusual) {

@@ -107,7 +107,7 @@ impl HeatmapReport {
             .without(seen.lost)
     }
 
-    /// The screen, if the picture moves, which a picture of the past does not.
+    /// The screen, if the picture moves. A picture of the past does not move.
     fn moving(&self, surface: &Surface) -> Option<Screen> {
         match surface.pictures {
             Pictures::Moving(screen) if self.past.is_none() => Some(screen),

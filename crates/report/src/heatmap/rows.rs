@@ -1,9 +1,9 @@
 //! The rows of latency maps: ten for each factor of ten, named by the preferred numbers R10 (1, 1.25,
 //! 1.6, 2, …).
 //!
-//! A row begins with the bucket that contains the number after which it is named. The edges of rows are
-//! therefore edges of buckets, so that counts are exact, and an I/O that a rule delays by 10 ms is in the row
-//! named 10 ms. Above 1 µs, a row begins at most 2.4 % below that number.
+//! A row named 10 ms begins with the bucket that contains 10 ms. The edges of rows are therefore edges of
+//! buckets, so the counts are exact, and an I/O that a rule delays by 10 ms is in the row named 10 ms. Above
+//! 1 µs, a row begins at most 2.4 % below the number in its name.
 
 use std::sync::LazyLock;
 
@@ -22,8 +22,7 @@ pub(super) fn row_at(ns: u64) -> usize {
     after.saturating_sub(1)
 }
 
-/// The lowest latency of a row, in nanoseconds. For the row number after the last row, this is the end of the
-/// last row.
+/// The lowest latency of a row, in nanoseconds. For a row number beyond the last row, this is [`u64::MAX`].
 pub(super) fn start_of(row: usize) -> u64 {
     STARTS.get(row).copied().unwrap_or(u64::MAX)
 }

@@ -6,8 +6,9 @@
 //! median and at p99. If it is outside the tolerance only because of zios that fell due while the host had
 //! stopped the shard, the host is to blame, and the verdict is "cannot tell".
 //!
-//! dashpot's promise about its own lateness (microseconds, see SPECIFICATION.md) does not affect the verdict,
-//! because this lateness depends on the host and no test of an application needs the promise.
+//! SPECIFICATION.md also promises that dashpot itself is late by only microseconds. The verdict does not
+//! depend on that promise: whether dashpot can keep it depends on the host, and a test of an application does
+//! not need such precision.
 
 use std::fmt;
 
@@ -96,8 +97,8 @@ pub(super) struct Judgement {
 
 /// The store may have been too slow for at most this share of zios, in percent.
 const OVERRUN_SHARE: u64 = 1;
-/// The largest share, in percent, of zios that a rule of another group may decide. This allows for a rule for
-/// a tail of 5 % beside a rule for all zios, with room for chance.
+/// The largest share, in percent, of zios that a rule of another group may decide. A rule for all zios may
+/// therefore have beside it a rule for a tail of 5 %, which by chance decides a few more.
 const BEATEN_SHARE: u64 = 10;
 
 impl Facts<'_> {

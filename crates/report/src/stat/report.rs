@@ -142,7 +142,7 @@ impl StatReport {
     }
 }
 
-/// The devices that were busy or had I/O, the busiest first. For a program, all devices.
+/// The devices that were busy or had I/O, the busiest first. If a program reads the output, all devices.
 fn busy(by: Dimension, devices: &[&DeviceInterval], surface: &Surface) -> Values {
     let mut each: Vec<(String, Amount)> = devices.iter().map(|one| busy_of(one)).collect();
     let percent = |amount: &Amount| amount.busy.map_or(0.0, Busy::percent);

@@ -5,7 +5,7 @@ use super::line::refusal;
 use super::table::Table;
 use crate::{ParseError, format_size};
 
-/// A word in a table line that is right or wrong depending on things outside of the line.
+/// A word of a table line whose correctness depends on more than the line itself, such as the medium's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// The number of sectors.

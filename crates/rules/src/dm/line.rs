@@ -85,8 +85,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Refuses parts with different devices or first sectors. A disk has only one store, so all parts must be
-    /// about the same bytes.
+    /// Refuses parts with different devices or first sectors. A disk has only one store, so all parts must
+    /// refer to the same bytes.
     fn check_one_place(&self, delay: &Delay) -> Result<(), ParseError> {
         for (at, part) in delay.parts().enumerate() {
             if part.medium != delay.read.medium {
