@@ -211,7 +211,8 @@ impl Text<'_> {
     fn finish(mut self) -> Bytes {
         self.bytes.shrink_to_fit();
         if let Some(charge) = &mut self.charge {
-            // A charged text is longer than `FREE`, so its charge includes the unused room.
+            // Only the first `FREE` bytes of the room have no charge. A charged text is longer than that, so
+            // all of its unused room is charged. Give that charge back.
             drop(charge.split(self.room - self.bytes.len()));
         }
         kept(self.bytes, self.charge)

@@ -256,16 +256,17 @@ fn no(why: impl Into<String>) -> Verdict {
 
 /// With fewer held zios than this, the median means nothing.
 const MEASURED_MIN: u64 = 30;
-/// The bound on the end-to-end error of a client that polls, and the bound for a client that sleeps.
+/// The bound on the end-to-end error of a client that polls.
 const END_TO_END_NS: u64 = 100_000;
+/// The bound on the end-to-end error of a client that sleeps.
 const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
-/// Bounds for stops in the last minute: the shortest stop that counts, and the total time of stops that
-/// can affect the median (1 % of 30 s).
+/// Stops in the last minute that total less than this do not count.
 const STOP_NS: u64 = 1_000_000;
+/// Stops in the last minute with this total time can affect the median (1 % of 30 s).
 const STOPPED_MUCH_NS: u64 = 300_000_000;
-/// Bounds for steal, in percent: the smallest share that matters, and the smallest share that can affect the
-/// median.
+/// The smallest share of steal that matters, in percent.
 const STEAL_SOME: f64 = 1.0;
+/// The smallest share of steal that can affect the median, in percent.
 const STEAL_MUCH: f64 = 25.0;
 
 #[cfg(test)]

@@ -47,8 +47,9 @@ pub struct Tracer {
     pairing: Pairing,
     /// The tasks, if the tracer watches their cgroups.
     tasks: Option<Tasks>,
-    /// `unmatched` and `dropped` of `pairing` at the last reading.
+    /// `pairing.unmatched()` at the last reading.
     unmatched: u64,
+    /// `pairing.dropped()` at the last reading.
     dropped: u64,
     tended_ns: u64,
     /// Disks that had nothing in flight at the last check.

@@ -190,7 +190,7 @@ impl Collected {
         self.seconds.levels()
     }
 
-    /// The memory has all I/O of this second and of all later seconds.
+    /// The first second from which on the memory has all I/O.
     pub fn since(&self) -> u64 {
         self.seconds.since()
     }
@@ -210,7 +210,7 @@ impl Collected {
         self.recent.after(cursor)
     }
 
-    /// The memory has each zio that ended in this second or later.
+    /// The first second from which on no zio was forgotten.
     pub fn zios_since(&self) -> u64 {
         self.recent.since()
     }

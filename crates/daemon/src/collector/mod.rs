@@ -85,7 +85,8 @@ impl Collector {
             if state.drops.len() <= shard {
                 state.drops.resize_with(shard + 1, Drops::default);
             }
-            // Of two concurrent calls, the call with the older answer may return last.
+            // Of two concurrent calls, the call with the older counts may come last. Its counts must not
+            // replace the newer ones.
             if drops.total(None) >= state.drops[shard].total(None) {
                 state.drops[shard] = drops;
             }

@@ -30,7 +30,7 @@ struct State {
     told: Remembering,
     seconds: VecDeque<Second>,
     kept: usize,
-    /// The memory has all I/Os that ended in this second or later.
+    /// The first second from which on the memory has all I/Os.
     since: u64,
     /// Reports of lost I/Os: the second of each report, and the number of I/Os.
     lost: VecDeque<(u64, u64)>,

@@ -143,7 +143,8 @@ impl TokenFile {
     pub fn write(socket: SocketAddr, token: &str) -> anyhow::Result<TokenFile> {
         make_private_dir(&runtime_dir())?;
         let path = token_file(socket);
-        // If the file exists, other users, or programs that read the last token, may have it open.
+        // If the file exists, remove it, because other users, or programs that read the last token, may have
+        // it open.
         let _ = fs::remove_file(&path);
         let mut file = fs::OpenOptions::new()
             .write(true)

@@ -20,7 +20,7 @@ pub trait Memory: Send + Sync {
     /// The values of a dimension among all I/Os so far; empty if the values are too many to list.
     fn values(&self, dimension: Dimension) -> Vec<String>;
 
-    /// The memory has all I/Os that ended in this second or later.
+    /// The first second from which on the memory has all I/Os.
     fn since(&self) -> u64;
 
     /// Calls `look` for each wanted I/O. Returns the first second from which the memory had all I/Os.

@@ -62,8 +62,8 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// The lines that describe a metric in the older format, made from its help line and from `NAME TYPE`. These
-/// lines have the name that the samples have, and a type that the older format knows.
+/// The lines that describe a metric in the older format. `help` is the metric's help line, and `words` are
+/// its `NAME TYPE`. These lines have the name that the samples have, and a type that the older format knows.
 fn description(help: &str, words: &str) -> String {
     let (name, kind) = words.split_once(' ').unwrap_or((words, ""));
     let (suffix, kind) = match kind {

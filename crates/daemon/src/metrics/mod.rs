@@ -2,9 +2,9 @@
 //! scrapes.
 //!
 //! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for counters, and a common
-//! metric for figures that users may add up. This module does not count the I/O of a daemon's disks. Each
-//! scrape takes one snapshot of each disk, so metrics cost nothing between scrapes. For the kernel's disks,
-//! `observe` adds up the intervals that it shows.
+//! metric for figures that users may add up. For a daemon's disks, this module counts nothing itself. Each
+//! scrape takes one snapshot of each disk, so the metrics cost nothing between scrapes. For the kernel's
+//! disks, `observe` adds up the intervals that it shows.
 
 mod bounds;
 mod client;

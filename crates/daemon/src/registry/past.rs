@@ -13,8 +13,9 @@ use dashpot_export::{DiskSnapshot, RuleSnapshot};
 
 use super::record::Record;
 
-/// The most cleared rules that the daemon remembers, and the most bytes that these rules may take.
+/// The most cleared rules that the daemon remembers.
 const RULES_MAX: usize = 64;
+/// The most bytes that the remembered rules may take.
 const BYTES_MAX: usize = 8 << 20;
 
 /// A rule that was cleared.

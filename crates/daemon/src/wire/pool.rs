@@ -17,13 +17,14 @@ pub(crate) struct PoolFacts<'a> {
     pub(crate) info: &'a PoolInfo,
     /// The names of the pool's disks, by member.
     pub(crate) members: Vec<Vec<String>>,
-    /// The volumes of the pool: their names, and the sum of their sizes.
+    /// The names of the pool's volumes.
     pub(crate) volumes: Vec<String>,
+    /// The sum of the sizes of the volumes.
     pub(crate) allocated: u64,
 }
 
 impl PoolFacts<'_> {
-    /// The pool. A pool in the API's form. If the pool's shard has failed, `snapshot` is the reason.
+    /// The pool in the API's form. If the pool's shard has failed, `snapshot` is the reason.
     pub(crate) fn pool(self, snapshot: Result<&PoolSnapshot, String>) -> Pool {
         let none = PoolStats::default();
         let (stats, at) = match snapshot {

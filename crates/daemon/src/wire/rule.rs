@@ -90,8 +90,8 @@ fn counters(stats: &RuleStats, now: u64, backlog: Duration) -> RuleCounters {
     }
 }
 
-/// The achieved times. If all requested service times were equal, the percentiles are the sum of
-/// that time and the percentiles of lateness, because buckets of lateness are finer.
+/// The achieved times. If all requested service times were equal, each percentile is the sum of that time and
+/// the same percentile of lateness, because the buckets of lateness are finer.
 fn achieved(holds: &Holds) -> Summary {
     let mut achieved = Summary::of(holds.achieved().as_ref());
     let requested = holds.requested();

@@ -3,8 +3,7 @@
 //!
 //! The sector after a bio's last sector identifies the bio. A bio's beginning can change, because some
 //! drivers advance a bio while they work on it, until no sectors are left (brd after Linux 6.12). When dm
-//! splits a bio, it trims the bio to the remaining part. zram does not change the beginning. But no driver
-//! changes a bio's end.
+//! splits a bio, it trims the bio to the remaining part. But no driver changes a bio's end.
 //!
 //! A split bio is one I/O, from its queueing to the end of its last part. The kernel does not queue the
 //! remaining part again, and the end of the whole bio comes after the ends of its parts. If the kernel

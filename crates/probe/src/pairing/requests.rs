@@ -4,17 +4,19 @@
 //! **Queued** is the time of `block_bio_queue`, when a bio is handed to the disk; for a request with several
 //! bios, the time of the oldest bio. After this time come the wait for a free tag, the plug, the scheduler,
 //! and the limits of iocost, iolatency and write-back throttling. `io.max` holds I/O back before that time,
-//! and a `kworker` then queues the I/O. `block_getrq` comes when the wait for a tag is over, and would hide
-//! that wait. The statistics in `/sys/block/DEV/stat` also hide that wait, because they count from
-//! `block_getrq`. The kernel raises no `block_rq_insert` for directly issued requests. A bio that ends
-//! without a request is not an I/O. For example, a bio that must not wait (`REQ_NOWAIT`, as from io_uring)
-//! and finds no tag begins anew when it is submitted again.
+//! and a `kworker` then queues the I/O. The pairing does not use `block_getrq`, which comes when the wait for
+//! a tag is over, and would hide that wait. (The statistics in `/sys/block/DEV/stat` do hide it, because they
+//! count from `block_getrq`.) Nor does it use `block_rq_insert`, which the kernel does not raise for directly
+//! issued requests. A bio that ends without a request is not an I/O. For example, a bio that must not wait
+//! (`REQ_NOWAIT`, as from io_uring) ends at once if it finds no tag, and is queued anew when it is submitted
+//! again.
 //!
 //! **The bios of a request** are the bios within the request's sectors. The pairing therefore needs no event
 //! that says which bios the kernel merged; it only keeps the waiting bios, by their first sectors. If
 //! `block_split` cuts a bio, the pairing keeps the parts, because each part gets its own request, in any
-//! order. Only discards can be merged without being neighbours, and no event shows such a merge. If sectors
-//! of a discard have no bio, the pairing therefore takes other waiting discards for them.
+//! order. Only discards can be merged without being neighbours, and no event shows such a merge. If the
+//! pairing finds no bio for some sectors of a discard, it therefore assumes that other waiting discards were
+//! merged into it.
 //!
 //! A request has no time of queueing if the probe did not see one of its bios. Examples are a flush that the
 //! kernel itself makes, a command from a driver or a program, I/O that dm-multipath passes on, and I/O that

@@ -28,8 +28,9 @@ pub struct SyncTracer {
     instance: Instance,
     calls: Calls,
     tasks: Option<Tasks>,
-    /// `unmatched` and `dropped` of `calls` at the last reading.
+    /// `calls.unmatched` at the last reading.
     unmatched: u64,
+    /// `calls.dropped` at the last reading.
     dropped: u64,
     tended_ns: u64,
 }
@@ -139,6 +140,7 @@ fn file_of(pid: i32, fd: i32) -> Option<FileId> {
     })
 }
 
-/// From `stat.h`: the mask for the kind of a file, and the kind that block devices have.
+/// The mask for the kind of a file, from `stat.h`.
 const S_IFMT: u32 = 0o170_000;
+/// The kind of a block device, from `stat.h`.
 const S_IFBLK: u32 = 0o060_000;

@@ -29,8 +29,8 @@ pub(crate) struct CopiedIos {
 }
 
 impl CopiedIos {
-    /// Copies zios out of the collector's memory, and charges the answer for them. The daemon can answer
-    /// other callers between two parts.
+    /// Copies zios out of the collector's memory, and charges the answer for them. The zios are copied in
+    /// parts, so that the daemon can answer other callers between two parts.
     pub(crate) async fn copy(
         daemon: &Arc<Daemon>,
         wanted: &Wanted,
