@@ -53,7 +53,7 @@ pub trait Follower: Send {
     /// Notes a call that dashpot has received and has not yet acted on.
     fn received(&mut self, call: &Call);
 
-    /// Tells the user, in one sentence, about calls that dashpot does not hold. The same sentence comes only
+    /// Tells the user, in one sentence, about calls that dashpot does not hold. Each sentence comes only
     /// once.
     fn say(&mut self, sentence: &str);
 
@@ -72,7 +72,7 @@ pub enum Uring {
 }
 
 /// A program whose calls dashpot receives. Soon after this value is dropped, dashpot receives no more calls.
-/// The shards still answer the calls that wait.
+/// The shards still answer the calls that wait by then.
 #[derive(Debug)]
 pub struct Followed {
     stop: Arc<OwnedFd>,

@@ -23,7 +23,7 @@ pub(crate) enum Message {
     /// End the attachment of an export to this node. The answer is the number of zios that fail, or `None` if
     /// there is no such attachment.
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
-    /// Change rules or the state of a disk.
+    /// Change rules, or the state of a disk or a pool.
     Command(Command, CommandAnswer),
     /// Take a snapshot of a disk or a volume, with at most this many of its zios in flight, the oldest ones.
     Snapshot(Device, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),

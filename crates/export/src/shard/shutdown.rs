@@ -9,8 +9,8 @@ use super::control::ShutdownStep;
 use crate::store::Attempt;
 
 impl Shard {
-    /// Stops reading. Closes each connection after its last reply. A second call can only shorten the grace
-    /// period.
+    /// Stops reading. Closes each connection after its last reply. A second call changes the grace period,
+    /// unless the grace period is already over.
     pub(super) fn begin_shutdown(&mut self, grace: Duration) {
         if !self.control.begin_shutdown(self.timers.now(), grace) {
             return;

@@ -134,9 +134,9 @@ fn poll(
     Ok(wait_for_events(epoll, events, timeout.as_ref())?)
 }
 
-/// The time over which the sleeper's spinning is limited.
+/// In each window of this length, the sleeper spins for at most [`SPIN_MAX`].
 const WINDOW: Duration = Duration::from_millis(100);
-/// How long the sleeper may spin in each window.
+/// How long the sleeper may spin in each [`WINDOW`].
 const SPIN_MAX: Duration = Duration::from_millis(25);
 /// The sleeper wakes early by at least this time.
 const LEAD_MIN: Duration = Duration::from_micros(10);

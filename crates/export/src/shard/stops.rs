@@ -85,8 +85,8 @@ impl StopDetector {
         (stopped > STOP_MIN).then_some(stopped)
     }
 
-    /// Reads the other clocks at the end of a pass, unless the last reading is recent. Returns how long
-    /// the host was suspended since the last reading.
+    /// Reads the clocks for CPU time and suspensions at the end of a pass, unless their last reading is
+    /// recent. Returns how long the host was suspended since the last reading.
     pub(super) fn read(&mut self, now: Instant) -> Option<Duration> {
         if now.since(self.read) < READ_EVERY {
             return None;

@@ -100,7 +100,7 @@ impl Timers {
         Stop { from, until }
     }
 
-    /// Ends a pass, after a reading of the clock.
+    /// Ends a pass. The caller has just read the clock.
     pub(super) fn end_pass(&mut self) {
         self.meter.end(self.now);
         if let Some(slept) = self.detector.read(self.now) {

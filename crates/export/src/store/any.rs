@@ -122,7 +122,7 @@ impl Store {
         }
     }
 
-    /// The store in a file that has the bytes, below any cache. `None` if the bytes are not in a file.
+    /// The store in a file that holds the bytes below all caches. `None` if the bytes are not in a file.
     pub(crate) fn file(&self) -> Option<&Arc<FileStore>> {
         match self.innermost() {
             Store::File(file) => Some(file),

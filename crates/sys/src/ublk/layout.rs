@@ -191,8 +191,8 @@ pub(super) struct QueueCommand {
 
 /// `UBLKSRV_IO_BUF_OFFSET`: where the data of requests begins on the character device.
 const DATA: u64 = 0x8000_0000;
-/// `UBLK_TAG_OFF`: the lowest bit of the tag in an offset. The queue's number, whose bits are above the tag, is
-/// always 0.
+/// `UBLK_TAG_OFF`: the lowest bit of the tag in an offset. The queue's number, which has the bits above the
+/// tag, is always 0.
 const TAG_SHIFT: u32 = 25;
 /// The driver's unit of length.
 const SECTOR: u64 = 512;

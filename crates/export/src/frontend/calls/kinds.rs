@@ -59,7 +59,7 @@ pub(super) enum Range {
     /// `length` bytes. The argument `offset` has the address of the first byte's offset. If the address is
     /// null, the bytes begin at the descriptor's position.
     Pointed { offset: usize, length: usize },
-    /// The bytes of the file that are mapped.
+    /// The mapped part of the file.
     Mapped,
     /// A single place in the file: its new end.
     End(usize),

@@ -42,7 +42,7 @@ pub(crate) struct Lossy<M> {
     /// The cache. Each version of a sector has as its key the index of the sector and the number of the
     /// write.
     versions: BTreeMap<(u64, u64), Version>,
-    /// The writes of which there are versions in the cache, by their numbers.
+    /// The writes with versions in the cache, by their numbers.
     writes: BTreeMap<u64, Unsynced>,
     /// For each zio without a reply, the numbers of its writes. A zio whose work is done in pieces has
     /// several.

@@ -7,7 +7,8 @@ use std::ops::Range;
 pub(crate) struct Label {
     /// The name of the mirror that the side belongs to.
     pub(super) mirror: String,
-    /// How often the mirror's labels have been written. A side whose number is lower missed the last writes.
+    /// How often the mirror's labels have been written. If the label of one side has a lower number than the
+    /// others, it was not written the last time.
     pub(super) events: u64,
     /// The length of a region, in bytes.
     pub(super) region_size: u64,

@@ -61,7 +61,7 @@ impl Side {
     }
 }
 
-/// The ranges of a store that may have data. All others are zeroes. `size` is the size of the store.
+/// The ranges that may have data among the first `size` bytes of a store. All other ranges are zeroes.
 pub(crate) fn data_of(store: &Store, size: u64) -> Vec<Range<u64>> {
     let (mut found, mut data, mut at) = (Vec::new(), Vec::<Range<u64>>::new(), 0);
     while at < size {

@@ -99,7 +99,7 @@ impl<'a> MetaRequest<'a> {
     }
 }
 
-/// The data of an option that has not been parsed yet.
+/// The part of an option's data that has not been parsed yet.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -19,7 +19,7 @@ const META_CONTEXT: u32 = 4;
 
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
-/// The replies to one option. There may be any number of them before the final reply.
+/// The replies to one option: any number of replies with information, and then the final reply.
 pub(super) struct Reply<'a> {
     option: u32,
     output: &'a mut Vec<u8>,
