@@ -1,7 +1,7 @@
 //! dashpot: a slow disk you control, and a microscope for storage latency.
 
-// The standard macros for printing panic when the reader of a pipe is gone. `complain` does not panic, and
-// `output::print` returns an error.
+// `println!` and the other standard macros panic when the reader of a pipe is gone. `complain` does not
+// panic, and `output::print` returns an error.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod checks;

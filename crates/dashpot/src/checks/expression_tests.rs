@@ -88,7 +88,7 @@ fn what_is_unknown_is_refused_with_what_is_near() {
             "tail.heldd > 1",
             "no metric 'heldd' of a rule: did you mean 'held'?",
         ),
-        // The remedy does not propose an id in place of a name.
+        // A rule has the id 2, but the remedy must not propose an id in place of a name.
         ("rule(s).held > 1", "no rule 's': there is 1, tail, 2, slow"),
         (
             "rule(tial).held > 1",

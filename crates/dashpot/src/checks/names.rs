@@ -142,7 +142,7 @@ fn explicit_rule(text: &str) -> Option<(&str, &str)> {
 }
 
 fn no_subject(what: &str, name: &str, known: &[String]) -> ParseError {
-    // Never propose an id: a user who misspelt a name probably did not mean an id.
+    // Never propose an id, because a user who misspelt a name probably did not mean an id.
     let is_name = |known: &&str| known.parse::<u64>().is_err();
     let names = known.iter().map(String::as_str).filter(is_name);
     let remedy = match nearest(name, names) {

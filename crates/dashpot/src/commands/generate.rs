@@ -39,8 +39,8 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     below.try_for_each(|below| write_pages(below, dir))
 }
 
-/// Keeps the line breaks of the notes and examples after the options. Otherwise a command could be broken, or
-/// joined to the next one, and users could not copy it.
+/// Keeps the line breaks of the notes and examples after the options. Otherwise, man could break a command
+/// into two lines, or join it to the next command, and users could not copy it.
 fn with_lines_kept(page: &str) -> String {
     let Some((before, after)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();

@@ -118,7 +118,7 @@ fn ppm(share: Option<Ratio>) -> u32 {
 pub(super) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // A second signal ends the program, as it would without this flag.
+        // A second signal ends the program, as if dashpot did not catch it.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stopped))?;
         signal_hook::flag::register(signal, Arc::clone(&stopped))?;
     }

@@ -60,8 +60,9 @@ fn sweep(temporary: &Path) {
     }
 }
 
-/// Whether a directory certainly belonged to a dashpot of this user that has ended. It did if its lock file
-/// is unlocked and belongs to this user, because no other user can have put the file there.
+/// Whether a directory certainly belonged to a dashpot of this user that has ended. This is certain if only
+/// this user can enter the directory, and its lock file is unlocked, because no other user can have put the
+/// file there.
 fn is_left(path: &Path) -> bool {
     let is_own = |found: &Metadata| {
         found.is_dir()

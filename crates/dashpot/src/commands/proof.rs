@@ -139,7 +139,8 @@ fn outside(latency: &DiskLatency) -> u64 {
     mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX))
 }
 
-/// How long a rule has held the disk's oldest zio, if this time exceeds the latencies of all ended zios.
+/// How long a rule has held the disk's oldest zio, if this time is longer than the latencies of nearly all
+/// ended zios.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
     // The rule holds a zio that came before its last update by its former settings, so such a zio tells

@@ -40,7 +40,7 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     check_variables(&lab)?;
     check_of_program(args, &lab)?;
     let wanted = wanted(args);
-    // Root may open devices that the user may not.
+    // Open the devices while this process is still root, because the user may not have the right.
     let devices = open_devices(wanted.as_ref(), &lab)?;
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;

@@ -39,7 +39,7 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         linked: true,
         mount: None,
     });
-    // Root may open devices that the user may not.
+    // Open the devices while this process is still root, because the user may not have the right.
     let opened = lab_beside(&args.attach, &args.lab)
         .and_then(|lab| {
             check_served(&lab)?;

@@ -55,7 +55,7 @@ fn handler(rule: &Rule) -> Option<Handler> {
     let handler = Handler::of(rule.id, pool, &rule.disk, &typed.spec)?;
     Some(Handler {
         matched: rule.counters.matched,
-        // zinject counts the I/Os that it delayed, whether or not they were slower than its device.
+        // zinject counts each I/O that it gave a delay, even if the disk itself took longer than the delay.
         injected: rule.counters.taken,
         ..handler
     })

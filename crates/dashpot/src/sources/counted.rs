@@ -63,7 +63,7 @@ impl<S: Stream> CountedSource<S> {
         })
     }
 
-    /// Takes the I/Os that the stream has, and counts those that ended before a moment.
+    /// Takes the I/Os that the stream has, and counts those that ended before `end_ns`.
     fn read(&mut self, end_ns: u64) -> anyhow::Result<()> {
         let mut ios = std::mem::take(&mut self.later);
         loop {

@@ -28,7 +28,8 @@ pub(super) struct DaemonSource<'a> {
     client: &'a Client,
     watched: Watched,
     asked: Counters,
-    /// The conditions on I/Os, which are only about devices and operations.
+    /// The conditions on I/Os. All of them are about devices and operations, because the counters know no
+    /// other facts.
     predicates: Predicates,
     /// Whether the question needs events. The daemon may drop events, so the source reports how many it
     /// dropped.

@@ -32,7 +32,8 @@ impl KernelSource {
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<KernelSource> {
-        // Catch signals first, before the kernel holds anything that a signal could leave behind.
+        // Catch signals first, so that no signal ends the program while the kernel holds something to clean
+        // up.
         let stop = Stop::new()?;
         let reader = Reader::new(devices, question, stop.clone(), schedule)?;
         let (way, told) = channel();
@@ -46,7 +47,7 @@ impl KernelSource {
             .spawn(move || {
                 priority::run_first();
                 if let Some(untold) = reader.run(&tell) {
-                    // The report receives the error if it is still listening.
+                    // If this fails, the report has ended, and needs no more news.
                     let _ = tell.way.send(untold);
                 }
             })?;

@@ -218,8 +218,8 @@ impl Reader {
         intervals
     }
 
-    /// The I/Os in flight at the interval's end. Doubtful I/Os appear only if there are no other I/Os,
-    /// because most doubtful I/Os have probably ended.
+    /// The I/Os in flight at the interval's end. Doubtful I/Os, whose end may be among the lost events, count
+    /// only if there are no others, because most of them have probably ended.
     fn in_flight(&mut self, device: &Device, at_ns: u64) -> InFlight {
         let own = self.tracer.in_flight();
         let own: Vec<_> = own

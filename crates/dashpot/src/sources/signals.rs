@@ -59,7 +59,7 @@ impl Signals {
         Ok(Signals(taken?))
     }
 
-    /// Waits for this long. Returns whether a signal has ended the wait. Fails at once if the daemon ends, so
+    /// Waits for `rest`. Returns whether a signal has ended the wait. Fails at once if the daemon ends, so
     /// that a user who waits for an hour, or for Ctrl-C, learns of the daemon's end.
     pub(super) fn wait(&mut self, client: &Client, rest: Duration) -> Result<bool, ClientError> {
         let signals = &mut self.0;

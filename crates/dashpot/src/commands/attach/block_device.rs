@@ -78,7 +78,8 @@ pub(super) fn free(
     Ok(())
 }
 
-/// Whether the node exists and no program has made a device of it.
+/// Whether the node is free, which means that no program has made a device of it. A ublk node exists only
+/// while its device does, so it is never free.
 pub(super) fn is_free(node: &str, mechanism: MechanismWord) -> bool {
     match mechanism {
         MechanismWord::Loop => loop_device::backing_file(node).is_none(),

@@ -54,7 +54,7 @@ pub(super) fn free(record: &Record) -> anyhow::Result<()> {
 /// Gives a free node back to its owner.
 fn give_back(record: &Record) -> anyhow::Result<()> {
     match record.owner_before {
-        // The node of a ublk device vanishes with the device, so it has no owner to go back to.
+        // A ublk device takes its node with it, so there is no node to give back.
         Some((uid, gid)) if record.mechanism != MechanismWord::Ublk => {
             Ok(chown(&record.node, Some(uid), Some(gid))?)
         }

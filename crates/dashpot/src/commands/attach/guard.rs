@@ -5,7 +5,7 @@
 //! device. The guard holds no connection to the daemon, opens no device, and sleeps until the daemon has
 //! ended. If I/O then stays in flight for longer than the kernel would keep new I/O, and no other daemon has
 //! taken the device over, the guard disconnects the device, and the kernel fails the I/O. The guard unmounts
-//! nothing, because a program that went on writing would write below the mount point.
+//! nothing: after an unmount, a program that goes on writing would write into the directory below.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
-//! How long the kernel's NBD client still waits for a daemon that is gone.
+//! How long I/O still waits in the kernel's NBD client for a daemon to take over a device whose own daemon is
+//! gone.
 //!
-//! The time starts with the first I/O that finds no connection. Only the kernel's log shows when that I/O
+//! The kernel counts from the first I/O that finds no connection. Only the kernel's log shows when that I/O
 //! came. `kernel.dmesg_restrict` decides which users may read the log.
 
 use std::fs::OpenOptions;
@@ -19,7 +20,7 @@ use super::netlink::RECONNECT_SECONDS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Left {
-    /// No new I/O has come since the daemon ended. The time starts with the first new I/O.
+    /// No I/O has come since the daemon ended, so the time has not begun.
     NotBegun,
     /// The seconds until waiting I/O fails.
     Seconds(u64),

@@ -11,8 +11,8 @@ use dashpot_rules::segment;
 
 use super::place::{Record, records};
 
-/// The path of the link of a disk or a volume. A `/` in the name makes a directory. If that would lead
-/// elsewhere, for example because of `..`, each `/` becomes `%2F` instead.
+/// The path of the link of a disk or a volume. A `/` in the name makes a directory. If a part of the name is
+/// empty, `.` or `..`, the path could lead out of that directory, so each `/` becomes `%2F` instead.
 pub(super) fn of(name: &str) -> PathBuf {
     let leads_elsewhere = |part: &str| matches!(part, "" | "." | "..");
     let mut link = PathBuf::from(LINKS);

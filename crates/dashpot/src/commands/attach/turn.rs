@@ -1,7 +1,7 @@
 //! Lets attachments take turns at choosing a free device.
 //!
-//! Two attachments that run at once may find the same free device, and only one of them can make it.
-//! dashpot's own attachments therefore choose one after the other; other programs take no turns.
+//! Two attachments that run at once may find the same free device, and only one of them gets it. dashpot's
+//! own attachments therefore choose one after the other; other programs take no turns.
 
 use std::fs::File;
 use std::thread;

@@ -2,9 +2,9 @@
 //!
 //! Once the last holder of a listener has ended, the kernel fails the calls of the program with ENOSYS, and a
 //! database that gets this error from fsync panics. So a second process of dashpot holds the listener, and
-//! does nothing else. When dashpot ends, the keeper answers the calls in the way that dashpot told it, until
-//! the last filtered process has ended. If dashpot and the keeper are both killed, calls fail with ENOSYS,
-//! but no call waits for ever.
+//! does nothing else. When dashpot ends, the keeper answers the calls as dashpot has told it to, until the
+//! last filtered process has ended. If dashpot and the keeper are both killed, calls fail with ENOSYS, but no
+//! call waits for ever.
 
 use std::env::args_os;
 use std::io::{self, Read, Write};

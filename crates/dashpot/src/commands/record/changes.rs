@@ -7,7 +7,7 @@ use dashpot_recording::Event;
 
 use crate::sources::{Target, now_ns};
 
-/// Looks for changes once a second. A rule that was armed and cleared within that second leaves no mark.
+/// Looks for changes once a second. A rule that is armed and cleared between two looks leaves no mark.
 pub(super) struct Changes<'a> {
     client: Option<&'a Client>,
     /// The text for each rule and each disk's state at the last call of `news`.

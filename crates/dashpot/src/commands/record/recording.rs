@@ -24,7 +24,7 @@ pub(super) fn check_keep(args: &KeepArgs) {
 
 /// Refuses to continue a recording of another kind, or a part that was cut from a recording.
 pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
-    // The recorder refuses a directory that is not a recording, or that cannot be read.
+    // If the directory is not a recording or cannot be read, the recorder will refuse it.
     let known = dashpot_recording::Recording::open(root);
     let Ok(marks) = known.and_then(|known| known.marks(&mut Vec::new())) else {
         return Ok(());

@@ -133,5 +133,5 @@ fn command_line() -> String {
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
-/// A file that has this many bytes of pages takes no more pages.
+/// Once the pages of a file exceed this size, in bytes, the file takes no more pages.
 const BYTES_MAX: usize = 16 << 20;

@@ -16,7 +16,7 @@ pub(in crate::commands) trait Out {
     /// The present capabilities of the place. The size of a terminal may change.
     fn surface(&self) -> Surface;
 
-    /// Whether users read the pages as text, which has no fields for missing figures.
+    /// Whether the pages are printed as text rather than as JSON or CSV.
     fn is_text(&self) -> bool;
 
     /// The report's name, if there may be other reports.

@@ -36,7 +36,8 @@ pub(in crate::commands) struct Showing<O> {
 impl<O: Out> Showing<O> {
     /// Prepares to show a report. `out` and `files` take its pages.
     pub(in crate::commands) fn new(report: Box<dyn Report>, out: O, files: Files) -> Showing<O> {
-        // JSON has fields for missing figures, but a user at the terminal would not see them.
+        // Only a report as text can mention the length of an interval itself. For JSON and CSV, a message on
+        // stderr mentions it.
         let tells = report.tells();
         let tells = Tells {
             length: tells.length && out.is_text(),

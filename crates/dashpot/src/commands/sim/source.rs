@@ -212,8 +212,8 @@ fn pools_between(later: &[PoolSnapshot], earlier: &[PoolSnapshot]) -> Vec<PoolIn
     pairs.map(|(later, earlier)| later.since(earlier)).collect()
 }
 
-/// Keeps the devices with these names, which must all exist; keeps all devices if there are no
-/// names.
+/// Keeps only the devices with these names, or all devices if no name is given. Fails if there is no device
+/// with one of the names.
 fn keep_named<T>(
     all: &mut Vec<T>,
     names: &[String],

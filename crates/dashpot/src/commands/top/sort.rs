@@ -62,7 +62,7 @@ impl SortKey {
         }
     }
 
-    /// The key this many columns to the right, wrapping at the end.
+    /// The key of the column that is `by` columns to the right. After the last column comes the first.
     pub(super) fn moved(self, by: isize) -> SortKey {
         let count = SortKey::ALL.len() as isize;
         let at = SortKey::ALL.iter().position(|key| *key == self);

@@ -30,8 +30,8 @@ const TIMES: &[usize] = &[
     column::OTHER,
 ];
 
-/// The columns that a question needs. `has_counted` is true if the recorder's own counts stand for
-/// some seconds of the period.
+/// The columns that a question needs. `has_counted` is true if single I/Os of some seconds of the period must
+/// be skipped.
 pub(super) fn columns_of(question: &Question, has_counted: bool) -> Vec<usize> {
     let mut columns = ALWAYS.to_vec();
     if has_counted {

@@ -157,8 +157,8 @@ impl Source for RecordedIntervals<'_> {
     }
 }
 
-/// The I/Os of a device that were in flight when the last file was sealed; none if an I/O ended later. A
-/// recorder writes these I/Os with their age at that time.
+/// The I/Os of a device that were in flight when the last file was sealed; none if an I/O ended after that. A
+/// recorder writes I/Os in flight with their age when the file was sealed.
 fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let sealed_ns = own().map(|io| io.at_ns).max();

@@ -295,8 +295,8 @@ impl Recorded {
         pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
     }
 
-    /// For each of these seconds, how many I/Os have no record of their own, because the recorder lost them
-    /// or the recording has only the counts of the second.
+    /// For each of these seconds, how many I/Os have no record of their own: the recorder lost them, or the
+    /// recording has only the counts of the second.
     pub(crate) fn losses(&self, seconds: &Range<u64>) -> anyhow::Result<Vec<(u64, u64)>> {
         let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
         let lost = lost.filter_map(|mark| {
@@ -496,5 +496,5 @@ fn named(names: &[String], known: &BTreeSet<(Layer, String)>) -> anyhow::Result<
     Ok(names.to_vec())
 }
 
-/// At most this many pauses are listed one by one.
+/// The maximum number of pauses that are listed one by one.
 const PAUSES_MAX: usize = 3;

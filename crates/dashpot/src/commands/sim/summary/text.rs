@@ -77,7 +77,7 @@ impl Summary {
             Column::Figure("MiB"),
             Column::Figure("writes"),
             Column::Figure("MiB"),
-            // The ratios to the requests that clients sent to the volumes.
+            // These columns are ratios to the requests that clients sent to the volumes.
             Column::Figure("×reads"),
             Column::Figure("×MiB"),
             Column::Figure("×writes"),

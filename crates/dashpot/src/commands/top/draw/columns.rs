@@ -127,7 +127,7 @@ impl Fit {
     }
 }
 
-/// The first characters of a text, at most this many. An ellipsis shows that the text was cut off.
+/// The first `width` characters of a text. An ellipsis shows that the text was cut off.
 pub(super) fn clip(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -24,7 +24,7 @@ pub(in crate::commands::top) struct Live {
     /// The intervals, on the wall clock.
     intervals: Intervals,
     begun: WallClock,
-    /// How far the simulation fell behind, if it could not keep up with the last interval.
+    /// How far the simulation fell behind, if it could not keep up in the last interval.
     behind: Option<Behind>,
     /// How much the simulation advances between two readings of the clock.
     piece: VirtualTime,
