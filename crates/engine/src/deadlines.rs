@@ -2,9 +2,9 @@
 //!
 //! Most rules hold zios for a constant time, so most deadlines are set in the order in which they fall due.
 //! The engine appends each new deadline to a list, called the run, if it is not earlier than the last
-//! deadline in the run. The engine also takes deadlines from the front of the run, and both cost almost
-//! nothing. A deadline that would break the order of the run goes to a heap. The next deadline is the earlier
-//! of the first deadline in the run and the first deadline in the heap.
+//! deadline in the run. Appending a deadline to the run and taking one from its front cost almost nothing. A
+//! deadline that would break the order of the run goes to a heap. The next deadline is the earlier of the
+//! first deadline in the run and the first deadline in the heap.
 //!
 //! The run is a linked list of zios, so that a deadline can also be taken out of the middle. A zio
 //! has one deadline at a time.
@@ -20,8 +20,9 @@ pub(crate) struct Deadlines {
     /// The earliest deadline, kept because every step asks for it. [`Instant::NEVER`] if there is no
     /// deadline.
     next: Instant,
-    /// The first and the last zio of the run.
+    /// The first zio of the run.
     first: u32,
+    /// The last zio of the run.
     last: u32,
     heap: IndexedHeap<Deadline>,
     /// The entry of each zio, by its id.
@@ -38,8 +39,7 @@ struct Deadline(u128);
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    /// The deadline and the neighbours of a zio in the run. The deadline is in two fields, because one
-    /// integer would need a larger alignment.
+    /// The deadline of the zio, in two fields, because one integer would need a larger alignment.
     at: Instant,
     order: u64,
     ahead: u32,

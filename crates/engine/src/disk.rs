@@ -385,9 +385,9 @@ impl Disk {
     }
 
     /// Issues at most `most` of the suspended zios, and returns whether there are no more to issue. If the
-    /// disk has been suspended again, the remaining zios continue to wait. Every zio begins at its deadline,
-    /// even a zio that no rule holds, whose deadline is now. So all zios, including held ones, keep the order
-    /// of issue.
+    /// disk has been suspended again, the remaining zios continue to wait. Every zio gets a deadline, even a
+    /// zio that no rule holds: its deadline is now. So all zios, including held ones, keep the order of
+    /// issue.
     pub(crate) fn issue_suspended(
         &mut self,
         most: usize,

@@ -164,9 +164,9 @@ impl Event {
             queue,
             suspend: self.issued.since(self.admitted),
             store,
-            // The hold is what remains of the time between the issue and the offer. The lateness includes
-            // that of a hold before the store's work, because the target is then the moment at which the
-            // store would have finished if the driver had asked it in time.
+            // The hold is what remains of the time between the issue and the offer. If a hold before the
+            // store's work ended late, this is part of the lateness, because the target is then the moment at
+            // which the store would have finished if the driver had asked it in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,
             reply: self.ended.since(self.offered),

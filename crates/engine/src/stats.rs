@@ -113,7 +113,7 @@ pub struct RuleStats {
     pub overrun: u64,
     /// Zios to which the rule gave an error.
     pub failed: u64,
-    /// Held zios that were late by more than 1 ms or 5 % of the delay.
+    /// Held zios that were late by more than 1 ms, or by more than 5 % of the delay.
     pub late: u64,
     /// Matching zios that the rule skipped because of its probability.
     pub not_drawn: u64,
@@ -194,9 +194,9 @@ impl RuleStats {
     }
 }
 
-/// A held zio counts as late if its lateness exceeds this time, or exceeds one part in [`LATE_SHARE`] of the
-/// delay.
+/// A held zio counts as late if its lateness exceeds this time.
 const LATE: Duration = Duration::from_millis(1);
+/// A held zio also counts as late if its lateness exceeds the delay divided by this number.
 const LATE_SHARE: u64 = 20;
 
 /// The counters of a rule for some of the zios that were checked against it.

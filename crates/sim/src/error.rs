@@ -58,7 +58,7 @@ pub enum WorkloadError {
         /// The index of the entry.
         entry: usize,
     },
-    /// An offset or a length is not a whole number of sectors, as a scenario with checks requires.
+    /// An offset or a length is not a whole number of sectors. A scenario with checks requires whole sectors.
     Sectors,
 }
 

@@ -15,7 +15,7 @@ pub struct Sample {
     pub disks: Vec<DiskSample>,
     /// How many calls have ended since the last sample.
     pub calls: u64,
-    /// The total size of the calls that have ended without failing since the last sample, in bytes.
+    /// The total size, in bytes, of the calls that have ended since the last sample and did not fail.
     pub bytes: u64,
 }
 

@@ -263,7 +263,8 @@ impl Engine {
         !(self.sent.outbox.is_empty() && self.child_actions.is_empty())
     }
 
-    /// Passes zios from the pools to their disks, and answers back to the pools, until there are no more.
+    /// Passes zios from the pools to their disks, and the disks' answers back to the pools, until there are
+    /// no more.
     #[inline(never)]
     pub(super) fn carry_children(&mut self, actions: &mut Vec<Action>) {
         while self.has_to_carry() {

@@ -43,8 +43,9 @@ pub(crate) struct Booking {
     pub(crate) service: Duration,
     /// The next booking of the same zio.
     pub(crate) next_of_zio: Option<BookingId>,
-    /// The bookings ahead and behind in the lane's queue.
+    /// The booking ahead of this one in the lane's queue.
     pub(crate) ahead: Option<BookingId>,
+    /// The booking behind this one in the lane's queue.
     pub(crate) behind: Option<BookingId>,
 }
 

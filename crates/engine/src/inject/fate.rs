@@ -119,8 +119,8 @@ impl Injector {
         self.count_with(flight, true, |now| *now -= 1);
     }
 
-    /// Applies `count` to the counter of each rule that decides a zio or, if not `deciding`, of each other
-    /// rule of the zio.
+    /// If `deciding`, applies `count` to the counters of the rules that decide a zio; if not, to the counters
+    /// of the other rules that took the zio.
     fn count_with(&mut self, flight: &Flight, deciding: bool, count: impl Fn(&mut u64)) {
         for booking in self.bookings.of_zio(flight.bookings) {
             if decides(booking, flight) == deciding {

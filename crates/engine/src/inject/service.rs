@@ -51,8 +51,7 @@ pub struct QuantileTable {
 pub enum QuantileError {
     /// There are no knots.
     Empty,
-    /// The quantile of the knot at this index is not larger than that of the knot before it, or its time is
-    /// shorter.
+    /// The knot at this index has no larger quantile than the knot before it, or it has a shorter time.
     Order(usize),
 }
 

@@ -57,8 +57,9 @@ pub(super) struct BlockRead {
     pub(super) volume: usize,
     pub(super) block: u32,
     pub(super) buf: Buf,
-    /// The block's member, and where the block begins there.
+    /// The block's member.
     pub(super) member: usize,
+    /// Where the block begins on the member.
     pub(super) offset: u64,
     /// Whether a trim has taken the block's place away since the read began.
     pub(super) trimmed: bool,

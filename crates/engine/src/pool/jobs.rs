@@ -12,9 +12,10 @@ use crate::zio::ZioId;
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     pub(super) waiting: VecDeque<Job>,
-    /// How many blocks and extents the jobs have touched, and since when. The count restarts with each tick,
+    /// How many blocks and extents the jobs have touched since `since`. The count restarts with each tick,
     /// and with a new job at a later time.
     pub(super) touched: u32,
+    /// When the count last restarted.
     pub(super) since: Instant,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Mirrors {
     pub(super) released: VecDeque<u32>,
     /// The earliest moment at which the repair may begin its next piece.
     pub(super) not_before: Instant,
-    /// Whether no piece may begin, because the power is off or the pool ends.
+    /// Whether no piece may begin, because the mirrors are not open yet, the power is off, or the pool ends.
     pub(super) stopped: bool,
     /// Whether there are more regions to clean.
     pub(super) cleans: bool,

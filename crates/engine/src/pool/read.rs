@@ -106,9 +106,9 @@ impl Pool {
         true
     }
 
-    /// Of the sides of a block's member, the one with the fewest zios or, if a tunable says so, the first. A
-    /// region that is out of sync is read from the first side that is not stale. If several sides have
-    /// equally few zios, the block's place decides, as in ZFS, so that even one reader uses all sides.
+    /// Chooses the side that reads a block: the one with the fewest zios or, if a tunable says so, the first.
+    /// If several sides have equally few zios, the block's place decides, as in ZFS, so that even one reader
+    /// uses all sides. If the block's region is out of sync, chooses the first side that is not stale.
     fn choose_side(&self, read: &BlockRead) -> Option<usize> {
         let sides = &self.members[read.member];
         let mirrors = self.mirrors.as_ref();

@@ -150,7 +150,7 @@ impl Pool {
         }
     }
 
-    /// Makes the first side that was not yet tried read a piece.
+    /// Reads a piece from the first side that was not yet tried.
     fn read_piece(
         &mut self,
         recovery: Recovery,

@@ -27,8 +27,9 @@ pub(crate) struct Ask {
     pub(crate) client: ClientId,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// How long the store works on the request, and the result of its work.
+    /// How long the store works on the request.
     pub(crate) store: Duration,
+    /// The result of the store's work.
     pub(crate) outcome: Outcome,
 }
 

@@ -161,8 +161,8 @@ fn clients() -> impl Strategy<Value = ClientId> {
 
 fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
     let ops = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 2 => select(Op::ALL.to_vec())];
-    // Some stores finish their work just before or just after a target, to test that the engine handles these
-    // two moments in the right order.
+    // For some requests, the store finishes just before or just after a target, to test that the engine
+    // handles these two moments in the right order.
     let nearly = (round_spans(), 0..3_u64)
         .prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
     let store = prop_oneof![3 => Just(Duration::ZERO), 2 => nearly];

@@ -13,9 +13,9 @@ pub(crate) struct Rule {
     /// How many zios have matched since the rule was armed or updated.
     pub(crate) counted: u64,
     pub(crate) state: RuleState,
-    /// The number of the last zio that was issued before the rule was armed or updated, and the counters for
-    /// all later zios.
+    /// The number of the last zio that was issued before the rule was armed or updated.
     pub(crate) updated_after: u64,
+    /// The counters for all later zios.
     pub(crate) since_update: RuleState,
 }
 

@@ -176,8 +176,8 @@ impl Run {
     }
 }
 
-/// Forgets the versions that can no longer come back, because a flush submitted at this time has made newer
-/// versions durable.
+/// Forgets the versions that can no longer come back, because the flush that was submitted at the time
+/// `submitted` has made newer versions durable.
 fn forget_replaced(versions: &mut Vec<Version>, submitted: u64) {
     let durable = |version: &Version| version.acknowledged.is_some_and(|at| at < submitted);
     forget_before(versions, durable);

@@ -2,8 +2,8 @@
 //! and clients.
 //!
 //! At equal times, the engine's deadlines come first, then events of disks, of commands and of clients, and
-//! then samples. Events of one kind keep the order in which they were added. Steps that take no time follow
-//! at once.
+//! then samples. Events of one kind keep the order in which they were added. If a step of a
+//! call takes no time, the next step follows at once, without an event.
 
 mod clients;
 mod disks;

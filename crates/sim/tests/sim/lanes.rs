@@ -88,7 +88,7 @@ fn a_closed_loop_gets_what_the_lanes_give() {
     assert_eq!(closed_loop(vec![rule(10, 2)], 4, 10), (2_000, 19_990));
     let both = || vec![rule(10, 1), rule(25, 2)];
     assert_eq!(closed_loop(both(), 1, 10), (1_000, 10_000));
-    // The quotients of lanes and delay of the two rules add up to 180 calls a second.
+    // Each rule serves its number of lanes per delay. Together, the two rules serve 180 calls a second.
     let (calls, mean) = closed_loop(both(), 8, 1_000);
     assert!((179_900..=180_000).contains(&calls), "{calls}");
     assert!((44_300..44_500).contains(&mean), "{mean}");

@@ -30,8 +30,9 @@ struct Place {
 struct Chunk<K> {
     /// A lower bound of the chunk's keys. This bound is above all keys of the previous chunk.
     low: K,
-    /// The keys from `begin` on are live. So removing the first key moves no other key.
+    /// The keys, of which those before `begin` have been removed.
     keys: Vec<K>,
+    /// The index of the first live key. When this key is removed, `begin` grows, and no other key moves.
     begin: usize,
 }
 

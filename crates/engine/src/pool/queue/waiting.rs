@@ -1,4 +1,4 @@
-//! The I/O that waits: for each class in the order of its turns, and for all classes by offset.
+//! The waiting I/O, in two orders: within each class by turn, and across all classes by offset.
 
 use alloc::vec::Vec;
 

@@ -131,7 +131,7 @@ impl Naive {
         Ok(Answer::Cleared(cleared))
     }
 
-    /// Counts a zio that ends without an error, for each rule that took it.
+    /// Counts a zio whose charge has ended, for each rule that took it.
     pub(super) fn account(&mut self, at: usize) {
         let Some(charge) = &self.tickets[at].charge else {
             return;
