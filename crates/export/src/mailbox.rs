@@ -1,5 +1,5 @@
 //! A mailbox: a queue, and a descriptor that becomes readable when the queue is not empty. Other threads use
-//! it to reach a thread that waits in a single epoll call. A mailbox is for control and for handing
+//! the mailbox to reach a thread that waits in a single epoll call. A mailbox is for control and for handing
 //! connections over, not for I/O.
 
 use std::io;

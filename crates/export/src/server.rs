@@ -88,7 +88,7 @@ impl<M> Drop for Running<M> {
 impl Server {
     /// Opens the stores, binds the addresses and starts the threads. If any of these fails, undoes the
     /// others. After this call, clients can connect, but the server serves them only after [`Server::open`].
-    /// `devices` are the block devices of stores that the caller has already opened.
+    /// `devices` are those block devices of the stores that the caller has already opened.
     pub fn start(config: &ServerConfig, devices: &OpenDevices) -> Result<Server, StartError> {
         raise_descriptor_limit();
         let listeners = bind_all(config)?;

@@ -90,7 +90,7 @@ impl Start {
     }
 }
 
-/// The path of a thread's directory below the thread's root, with a slash at its end if it is not empty.
+/// The path from a thread's root to the thread's directory. A path that is not empty ends with a slash.
 fn path_inside(root: &str, base: &str) -> Option<Vec<u8>> {
     let [root, base] = [link(root).ok()?, link(base).ok()?];
     let root = root.strip_suffix(b"/").unwrap_or(&root);

@@ -1,5 +1,4 @@
-//! The users of a block device: mounts, swap, devices above it, and processes that have the device
-//! open.
+//! The users of a block device: mounts, swap, devices that are built on it, and processes that have it open.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
