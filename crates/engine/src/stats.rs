@@ -119,7 +119,7 @@ pub struct RuleStats {
     pub not_drawn: u64,
     /// Matching zios that the rule skipped because of its limit, first N or every Nth.
     pub not_counted: u64,
-    /// Zios that got another rule's lane or target instead.
+    /// Matching zios that got another rule's lane or target instead of this rule's.
     pub beaten: u64,
     /// The rule that was chosen instead for the last of these zios.
     pub beaten_by: Option<RuleId>,

@@ -29,6 +29,6 @@ pub(super) enum Part {
     },
 }
 
-/// The most zios that one step wakes, releases, issues or fails. Each of these zios may end in that step, and
-/// sending its reply may take as long as all other work for it.
+/// The maximum number of zios that one step wakes, releases, issues or fails. Each of these zios may end in
+/// that step, and sending its reply may take as long as all other work for it.
 pub(super) const ZIOS_PER_STEP: usize = 256;

@@ -24,7 +24,8 @@ pub(crate) struct Injector {
     pub(super) bandwidth: Bandwidth,
     /// The periods in which the driver was stopped, which made holds end late.
     pub(crate) stops: Stops,
-    /// How many rules inject errors or hangs. If there is no such rule, the engine does not search for one.
+    /// How many rules inject errors or hangs. If there are none, the engine does not search the rules for
+    /// one.
     faults: usize,
     /// For each group, the rule that would finish the zio soonest. The list is kept between zios, so that
     /// no zio allocates.

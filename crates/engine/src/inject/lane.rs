@@ -41,7 +41,7 @@ impl Lanes {
         self.lanes.len() as u32
     }
 
-    /// The moment at which the first lane becomes free.
+    /// The earliest moment at which a lane is free.
     pub(crate) fn free_at(&self) -> Instant {
         self.soonest
             .peek()

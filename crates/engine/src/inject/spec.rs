@@ -8,10 +8,10 @@ use crate::random::Ratio;
 use crate::time::Duration;
 use crate::zio::{Errno, OpSet};
 
-/// The most lanes that one rule can have: zinject's limit.
+/// The maximum number of lanes of one rule, which is zinject's limit.
 pub const LANES_MAX: u32 = 65_534;
 
-/// The most rules that one disk can have.
+/// The maximum number of rules on one disk.
 pub const RULES_MAX: usize = 1_024;
 
 /// The id of a rule, for the life of a daemon. Later rules have larger ids, and no id is used twice.
@@ -37,7 +37,8 @@ pub struct RuleSpec {
     /// The matching zios that the rule may take: all, the first N, or every Nth. The count begins when the
     /// rule is armed or updated.
     pub limit: Limit,
-    /// A range of the disk, as the bytes `start..end`. The rule matches only zios that touch one of them.
+    /// A range of the disk, as the bytes `start..end`. The rule matches only zios that touch one of these
+    /// bytes.
     pub range: Option<(u64, u64)>,
     /// A glob that the client's name must match.
     pub client: Option<String>,

@@ -19,7 +19,7 @@ pub(super) struct Mirrors {
     pub(super) recovery: Option<Recovery>,
     /// Writes that wait for the piece that is being copied, or for the record of their regions.
     pub(super) held: Vec<u32>,
-    /// Writes that wait no longer, but are still to be queued, one after the other.
+    /// Writes that no longer wait, but still have to be queued, one after another.
     pub(super) released: VecDeque<u32>,
     /// The earliest moment at which the repair may begin its next piece.
     pub(super) not_before: Instant,

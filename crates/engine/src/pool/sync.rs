@@ -115,7 +115,7 @@ impl Pool {
         }
     }
 
-    /// Notes that a disk has synced. When the last disk has, the txg ends.
+    /// Notes that a disk has synced. When the last disk has synced, the txg ends.
     pub(super) fn disk_synced(&mut self, disk: usize, outcome: Outcome, step: &mut Step<'_>) {
         let failed = outcome.is_err();
         let had_failed = core::mem::replace(&mut self.disks[disk].sync_failed, failed);

@@ -371,7 +371,7 @@ impl Machine {
         self.step(Input::Done(id, Ok(())));
     }
 
-    /// Fails a zio. The disk may have done the work all the same.
+    /// Fails a zio, although the disk may have done its work.
     fn fail(&mut self, id: ZioId, zio: &Zio) {
         if self.random.below(2) == 0 {
             self.work(id, zio);

@@ -30,7 +30,7 @@ fn disks() -> Vec<DiskSpec> {
     vec![disk(16), disk(32)]
 }
 
-/// Eight threads that write one block after another, and flush after this many calls.
+/// Eight threads that write one block after another, and flush after this many writes.
 fn client(flush_every: Option<u64>) -> WorkloadSpec {
     workload(Load::Closed {
         threads: 8,
