@@ -67,7 +67,7 @@ impl When {
     }
 }
 
-/// A period: `03:10..03:15`. Its end is excluded.
+/// A period: `03:10..03:15`. The end does not belong to the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Between {
     /// The beginning of the period.

@@ -80,8 +80,8 @@ impl Attacher {
     pub(super) fn start(wanted: Wanted) -> anyhow::Result<Attacher> {
         let caller = Caller::of_sudo()?;
         let mut command = Command::new("/proc/self/exe");
-        // The helper has a process group of its own, so a Ctrl-C does not end the helper before
-        // dashpot tells it to detach.
+        // The attacher has a process group of its own, so a Ctrl-C does not end it before dashpot tells it to
+        // detach.
         let command = command.arg0(ATTACHES).process_group(0);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let process = command
@@ -145,7 +145,7 @@ impl Devices {
         let done = tokio::select! {
             done = &mut answer => done??,
             () = signals.end() => {
-                // This undoes the helper's work, even if the helper has already answered.
+                // This undoes the attacher's work, even if the attacher has already answered.
                 say(&mut attacher, DETACH)?;
                 let done = answer.await??;
                 spawn_blocking(move || attacher.wait()).await??;
@@ -182,7 +182,7 @@ impl Devices {
         nodes.collect()
     }
 
-    /// Detaches the devices. The helper names the devices that are still in use.
+    /// Detaches the devices. The attacher names the devices that are still in use.
     pub(super) async fn detach(mut self) {
         let detached = spawn_blocking(move || {
             say(&mut self.attacher, DETACH)?;
@@ -211,13 +211,13 @@ fn say(attacher: &mut Child, line: &str) -> anyhow::Result<()> {
     stdin.write_all(line.as_bytes()).context(GONE)
 }
 
-/// The line that makes the helper detach what it has attached.
+/// The line that makes the attacher detach what it has attached.
 const DETACH: &str = "detach\n";
 const GONE: &str = "the helper that attaches is gone";
 
 /// Protects the memory of a process that will serve block devices.
 fn protect() {
-    // Without root, the helper will refuse to attach, and name the remedy.
+    // Without root, the attacher will refuse to attach, and name the remedy.
     if !rustix::process::geteuid().is_root() {
         return;
     }

@@ -99,7 +99,7 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
 /// How many of each disk's oldest zios `list` checks for hung zios that no armed rule explains.
 const LOOKED_AT: usize = 100;
 
-/// Remarks about the rules that do not fit into the table.
+/// Remarks about rules, printed below the table because they do not fit into it.
 fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
     let notes = rules
         .iter()

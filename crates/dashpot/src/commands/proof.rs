@@ -123,7 +123,7 @@ fn received(sent: &LatencyHistogram) -> anyhow::Result<Histogram> {
     sent.histogram().context("the daemon's histogram")
 }
 
-/// The average time that a disk's zios spent neither in the disk nor in its suspension.
+/// The average time that a disk's zios spent outside the disk, not counting the time of suspensions.
 fn outside(latency: &DiskLatency) -> u64 {
     let ops = latency.ops.iter();
     let (total, disk, count) = ops.fold((0, 0, 0), |(total, disk, count), op| {

@@ -36,7 +36,7 @@ struct CountedLayer {
 
 impl<S: Stream> CountedSource<S> {
     /// Begins the first interval now, with the devices of each layer. The program catches signals before the
-    /// stream exists, as for [`IoSource`](super::ios::IoSource).
+    /// stream exists, so that no signal leaves a part of the stream behind in the kernel.
     pub(super) fn begin(
         question: &Question,
         layers: Vec<(Layer, Vec<String>)>,

@@ -230,8 +230,8 @@ impl Detachment<'_> {
         is_ours(self.place, self.record)
     }
 
-    /// Unmounts the file system. A rule may hold the writes that unmounting causes. If it does, and the
-    /// caller wants held I/O to fail, makes these writes fail, and then unmounts.
+    /// Unmounts the file system. A rule may hold the writes that unmounting causes. If the caller wants held
+    /// I/O to fail, this function makes these writes fail, and then unmounts again.
     fn unmount(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let is_held = || begun.elapsed() >= CLOSING && self.in_flight() > 0;
@@ -246,8 +246,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// Frees a device whose daemon is gone, if the caller wants waiting I/O to fail. The file system is still
-    /// mounted, because the writes of unmounting would wait for another daemon.
+    /// Frees a device whose daemon is gone, if the caller wants waiting I/O to fail. This comes before
+    /// unmounting, whose writes would wait for another daemon.
     fn fail_waiting(&self) -> anyhow::Result<()> {
         let name = &self.record.disk;
         match self.fails {

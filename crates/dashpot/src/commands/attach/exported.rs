@@ -11,8 +11,8 @@ pub(super) struct Exported {
     pub(super) layer: LayerWord,
     pub(super) name: String,
     pub(super) served: Served,
-    /// The size of the smallest write for which nothing must be read first, as far as the daemon knows. Only
-    /// a ublk device passes this size on to the kernel.
+    /// The size of the smallest write for which the store need not read anything first, as far as the daemon
+    /// knows. Only a ublk device passes this size on to the kernel.
     #[cfg_attr(not(feature = "ublk"), expect(dead_code))]
     pub(super) block: u32,
     /// Whether reads may wait for long now, because of rules or because a disk is suspended.

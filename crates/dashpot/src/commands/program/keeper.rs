@@ -163,7 +163,8 @@ impl Keeping {
         Ok(())
     }
 
-    /// Answers the calls that dashpot has received but not answered.
+    /// Answers the calls that dashpot has received. If dashpot has already answered a call, a second answer
+    /// does nothing.
     fn answer_received(&self, ledger: &Ledger) -> io::Result<()> {
         for call in ledger.received()? {
             self.answer(call.id, call.thread);

@@ -88,7 +88,7 @@ impl Program {
         })
     }
 
-    /// The socket to which the process that becomes the program connects.
+    /// The path of the socket on which dashpot waits for the process that becomes the program.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }

@@ -16,7 +16,7 @@ fn warn_of_vanished(devices: &[VanishedDevice]) {
     }
 }
 
-/// The warnings that are still to be printed, and the sums for the end.
+/// The warnings that are still to be printed, and the sums that are printed at the end.
 #[derive(Debug)]
 pub(super) struct Beside {
     /// The warnings that the report's own text contains.

@@ -15,7 +15,8 @@ impl Asked for IolatencyArgs {
         Ok(Box::new(IolatencyReport {
             layers: self.at.layers(),
             schedule: over.schedule(&self.pace, INTERVAL),
-            // Only a report over live disks can go on for ever, because a simulation ends by itself.
+            // Only a report over live disks can go on for ever: a simulation and a recording end by
+            // themselves.
             endless: matches!(over, Over::Live(_)) && self.pace.count.is_none(),
             past: over.past(&self.period, false),
             queued: self.queued,

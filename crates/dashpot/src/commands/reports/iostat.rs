@@ -21,7 +21,7 @@ impl Asked for IostatArgs {
         Ok(Box::new(IostatReport {
             layer: self.at.layer,
             schedule: match over {
-                // A recording has no figures since the start of its devices.
+                // A recording has no figures for the time since the start of its devices.
                 Over::Recorded(_) => over.schedule(&pace, Duration::MAX),
                 Over::Live(_) | Over::Simulation => schedule(&pace),
             },

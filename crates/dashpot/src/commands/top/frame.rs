@@ -99,7 +99,7 @@ pub(super) struct Done {
     pub(super) reads: f64,
     pub(super) writes: f64,
     pub(super) flushes: f64,
-    /// Reads, writes, trims and all other operations.
+    /// All operations per second, including trims.
     pub(super) all: f64,
     pub(super) kilobytes: f64,
     /// The largest number of I/Os that were in flight at once, if the source knows it.

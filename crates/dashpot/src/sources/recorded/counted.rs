@@ -11,7 +11,7 @@ use dashpot_recording::{Count, Second};
 use super::period::Recorded;
 use super::spans::{Period, SECOND_NS};
 
-/// Adds the I/Os of the counted seconds that begin in a period to the tally.
+/// Adds to the tally the I/Os of all counted seconds that begin in a period.
 pub(super) fn count(
     recorded: &Recorded,
     period: Period,

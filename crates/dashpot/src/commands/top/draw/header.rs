@@ -99,7 +99,7 @@ fn contact(contact: &Contact, theme: Theme) -> Option<Line<'static>> {
     Some(Line::styled(text, theme.bad()))
 }
 
-/// A line about a shard: whether it keeps up, and its probe.
+/// A line about a shard: whether it keeps up, and what its probe has measured.
 fn shard(shard: &Shard, theme: Theme) -> Line<'static> {
     let (state, style) = match (shard.load.overloaded, shard.spins) {
         (true, _) => ("OVERLOADED", theme.bad()),
