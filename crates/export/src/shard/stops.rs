@@ -7,10 +7,10 @@
 //! than 1 ms does not count as a stop, because an ordinary wake-up sometimes takes that long.
 //!
 //! A shard that sleeps until something arrives cannot tell whether it wakes late. So while clients are
-//! connected, the shard asks to be woken every 20 ms, or every second after a second without requests. A stop
-//! can last longer than is counted, by up to this interval. (The arrival times of bytes cannot help, because
-//! the kernel does not record them on unix stream sockets.) Under some hypervisors, the kernel counts a stop
-//! as CPU time of the thread, and the shard mistakes the stop for work.
+//! connected, the shard asks to be woken every 20 ms, or every second after a second without requests and
+//! replies. A stop can last longer than is counted, by up to this interval. (The arrival times of bytes
+//! cannot help, because the kernel does not record them on unix stream sockets.) Under some hypervisors, the
+//! kernel counts a stop as CPU time of the thread, and the shard mistakes the stop for work.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -105,8 +105,8 @@ pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duratio
     (late > STOP_MIN).then_some(late)
 }
 
-/// When to wake a shard that has clients, if nothing happens before. `active` is the time of the last
-/// request.
+/// When to wake a shard that has clients, if nothing happens before. `active` is when a client last sent a
+/// request or took a reply.
 pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     match now.since(active) < BEATS_FAST_FOR {
         true => now + BEAT_FAST,
