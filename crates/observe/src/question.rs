@@ -50,8 +50,8 @@ pub enum Subject {
     Averages(Layer),
     /// Pools.
     Pools,
-    /// Finished I/Os, one by one. The source gives I/Os as soon as it can, several times in one interval of
-    /// the schedule.
+    /// Finished I/Os, one by one. The source gives I/Os as soon as it can, which may be several times in one
+    /// interval of the schedule.
     Ios(Wanted),
 }
 

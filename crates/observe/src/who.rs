@@ -1,12 +1,13 @@
 //! The party that asked for an I/O: a client of dashpot, or a thread of this machine.
 //!
-//! Processes dirty pages, and the kernel writes them back later, when no event says which process dirtied
-//! them. The kernel threads that write back have hundreds of names, such as `kworker/u8:5`, which tell a
-//! reader nothing, so all their writes are named [`WRITE_BACK`]. The writes of `xfsaild`, which writes back
-//! metadata, also have this name. The threads of a journal (`jbd2/vda-8`, `btrfs-transacti`) keep their
-//! names, because the caller of fsync waits for them. `kswapd0`, which runs because memory is short, keeps
-//! its name, too. Reads of a `kworker` are not write-back, and are named `kworker`. A `kworker` also queues
-//! the writes that `io.max` has held back; no event distinguishes these writes from write-back.
+//! A process that writes to a file only makes pages dirty. The kernel writes these pages back later, and then
+//! no event says which process made them dirty. The kernel threads that write back have hundreds of names,
+//! such as `kworker/u8:5`, which tell a reader nothing, so all their writes are named [`WRITE_BACK`]. The
+//! writes of `xfsaild`, which writes back metadata, also have this name. The threads of a journal
+//! (`jbd2/vda-8`, `btrfs-transacti`) keep their names, because the caller of fsync waits for them. `kswapd0`,
+//! which runs because memory is short, keeps its name, too. Reads of a `kworker` are not write-back, and are
+//! named `kworker`. A `kworker` also queues the writes that `io.max` has held back; no event distinguishes
+//! these writes from write-back.
 
 use std::sync::Arc;
 
@@ -75,7 +76,7 @@ fn writes_back(comm: &str, kind: Kind) -> bool {
 /// The name for writes that the kernel made on behalf of other processes.
 pub const WRITE_BACK: &str = "write-back";
 
-/// Kernel threads that write back data that other processes have dirtied.
+/// The kernel threads that write back the pages that processes have made dirty.
 const WRITERS: [&str; 2] = ["kworker/", "xfsaild/"];
 
 #[cfg(test)]

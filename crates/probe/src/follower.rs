@@ -6,10 +6,10 @@
 //! (`sched_process_fork` has no flags, and the kernel does not raise it for the workers of io_uring.) In two
 //! cases, these events do not show a task's cgroup:
 //!
-//! - A task that was made directly into a cgroup (`CLONE_INTO_CGROUP`, of the unified hierarchy only) raises
-//!   no event of being moved. The follower looks up the task's cgroup when it reads the event of its
-//!   creation. If the new task has ended by then, the follower counts it in the cgroup of its maker, and
-//!   marks the new task and all tasks that it made ([`INHERITED`]).
+//! - A task that was made directly into a cgroup (`CLONE_INTO_CGROUP`, of the unified hierarchy only) causes
+//!   no event of a move. The follower looks up the task's cgroup when it reads the event of its creation. If
+//!   the new task has ended by then, the follower counts it in the cgroup of its maker, and marks the new
+//!   task and all tasks that it made ([`INHERITED`]).
 //! - When a process is moved, the kernel raises one event, for the first thread, as if only that thread were
 //!   moved. The follower therefore also looks up the cgroups of the other threads. If threads have ended by
 //!   then, the follower assumes that they were moved, and marks them.

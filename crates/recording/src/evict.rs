@@ -16,7 +16,7 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
 }
 
-/// Files whose I/Os ended up to this much time before or after those of a slow file are near it.
+/// A file is near a slow file if its I/Os ended at most this long before or after those of the slow file.
 const AROUND_NS: u64 = 60_000_000_000;
 
 /// The numbers of the files to delete so that at most `keep` bytes remain. `files` has the files in the order

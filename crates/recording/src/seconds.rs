@@ -133,8 +133,8 @@ impl Seconds {
         }
     }
 
-    /// Counts an I/O. If it is the first I/O of a new second, adds the rows of the last second to `rows`, and
-    /// returns whether that second was slow.
+    /// Counts an I/O. If it is the first I/O of a new second, adds the rows of the second before to `rows`,
+    /// and returns whether that second was slow.
     pub(crate) fn add(&mut self, io: &FinishedIo, rows: &mut Vec<Second>) -> bool {
         let place = self.place(io);
         let series = &mut self.series[place];

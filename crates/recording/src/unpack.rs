@@ -276,8 +276,8 @@ fn spread(bytes: &[u8], width: usize, count: usize, numbers: &mut Vec<u32>) {
     let start = numbers.len();
     numbers.resize(start + count.next_multiple_of(8), 0);
     let (groups, _) = numbers[start..].as_chunks_mut::<8>();
-    // Most columns have few distinct values, so their widths are small, and a loop with a constant width is
-    // several times as fast.
+    // Most columns have few distinct values, so the widths of their indices are small. With a constant width,
+    // the loop is several times as fast.
     match width {
         0 => {}
         1 => eights::<1>(bytes, groups),

@@ -2,7 +2,8 @@
 //!
 //! Each report is a value. The `Display` of a report equals, byte for byte, the table of the tool after which
 //! the report is named. The `Serialize` of a report is the output of `--json`, and each type's documentation
-//! describes the shape. Percentiles come with the number of zios, and are `null` if there are too few zios.
+//! describes the shape of its JSON. Percentiles come with the number of zios, and are `null` if there are too
+//! few zios.
 //!
 //! All reports use the same JSON keys, whatever the original tool calls a figure. Times are whole
 //! nanoseconds and end with `_ns`, rates with `_per_s`, shares with `_percent`; the watched device is

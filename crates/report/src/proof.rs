@@ -1,10 +1,10 @@
 //! Proof of injection: the requested and the achieved latencies of a rule, their difference, and whether the
 //! difference is within the caller's tolerance.
 //!
-//! The figures cover only zios that the rule held: the service time that was requested for each, and the time
-//! from the end of its wait for a lane until its reply was offered. Percentiles of a constant delay are as
-//! exact as the buckets of lateness; percentiles of a distribution are exact to 1.2 %. Means and extremes are
-//! exact.
+//! The figures cover only zios that the rule held. The requested time of a zio is its service time. The
+//! achieved time lasts from the end of the zio's wait for a lane until its reply was offered. Percentiles of
+//! a constant delay are as exact as the buckets of lateness; percentiles of a distribution are exact to 1.2
+//! %. Means and extremes are exact.
 
 mod causes;
 mod figures;

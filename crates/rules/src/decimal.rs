@@ -16,8 +16,8 @@ pub enum Inexact {
     TooLarge,
 }
 
-/// The maximum number of decimal places. No value in use has more, and up to this number every product below
-/// fits its type.
+/// The maximum number of decimal places. Values in use have fewer, and with this many places the digits of
+/// every number still fit into 128 bits.
 const PLACES_MAX: u32 = 18;
 
 impl Decimal {

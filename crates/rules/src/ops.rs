@@ -1,6 +1,6 @@
 //! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs, also `sync`,
-//! `open`, `unlink`, `rename` and `truncate`. A disk has either `flush` or `sync`, and takes both words for
-//! the one that it has.
+//! `open`, `unlink`, `rename` and `truncate`. A disk has either `flush` or `sync`, and accepts either word
+//! for the one that it has.
 
 use dashpot_engine::{Op, OpSet};
 

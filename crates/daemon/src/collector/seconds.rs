@@ -184,5 +184,5 @@ const BOUNDS: [Bounds; 3] = [
 ];
 /// The most seconds that are remembered.
 pub(super) const SECONDS: usize = 3_600;
-/// The most bytes that the seconds may take. This is also the bound of the minutes and of the hours.
+/// The most bytes that the seconds may take. The minutes have the same bound, and so do the hours.
 pub(super) const SIZE: usize = 32 << 20;

@@ -100,7 +100,7 @@ impl Counting {
 pub struct Brief {
     /// Zios replied to, including failed zios.
     pub completed: u64,
-    /// The total bytes of zios that did not fail.
+    /// The total size of the zios that did not fail, in bytes.
     pub bytes: u64,
     /// Time from a zio's issue until the daemon offered its reply to the transport.
     pub disk: Sparse,
@@ -121,7 +121,7 @@ pub struct Tally {
     /// Zios replied to, including failed zios.
     pub completed: u64,
     pub failed: u64,
-    /// The total bytes of zios that did not fail.
+    /// The total size of the zios that did not fail, in bytes.
     pub bytes: u64,
     /// Time from a zio's arrival until the transport accepted its reply.
     pub total: Sparse,

@@ -154,8 +154,8 @@ impl Guest {
 }
 
 impl Strangers {
-    /// Waits for a place, which is free when a stranger leaves or when the time of the oldest stranger
-    /// without a request is up.
+    /// Waits for a free place. A place becomes free when a stranger leaves. If the oldest stranger without a
+    /// request has been silent for [`SILENCE_MAX`], this function makes it leave.
     async fn until_one_may_come(&self) {
         loop {
             // Gives the guests that came last a chance to send their requests before the loop looks for a

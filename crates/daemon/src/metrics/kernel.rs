@@ -1,5 +1,5 @@
-//! The metrics of `observe`, which count the I/O of the kernel's disks from the start to the end of the last
-//! interval.
+//! The metrics of `observe`, which count the I/O of the kernel's disks from the start of `observe` until the
+//! end of its last interval.
 //!
 //! These metrics have names of their own. A dashpot disk that is attached to the kernel appears in
 //! both sets of metrics, and users must not add up the two.

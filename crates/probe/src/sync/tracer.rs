@@ -106,9 +106,9 @@ impl SyncTracer {
         self.calls.in_flight()
     }
 
-    /// How many files were synced since the watch began although events show no call: by 32-bit programs, by
-    /// io_uring, or by writes to files that were opened with `O_SYNC`. Only file systems that have events of
-    /// their own are counted.
+    /// How many times a file was synced since the watch began although events show no call. Such syncs come
+    /// from 32-bit programs, from io_uring, and from writes to files that were opened with `O_SYNC`. Only
+    /// file systems that have events of their own are counted.
     pub fn without_call(&self) -> u64 {
         self.calls.without_call
     }

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 /// Width of every picture.
 pub(super) const WIDTH: f64 = 920.0;
-/// The left and the right edge of the area between the axes.
+/// The left edge of the area between the axes.
 pub(super) const LEFT: f64 = 104.0;
+/// The right edge of the area between the axes.
 pub(super) const RIGHT: f64 = WIDTH - 24.0;
 
 /// How many styles of lines there are. With more lines, styles repeat.

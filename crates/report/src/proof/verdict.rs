@@ -97,8 +97,8 @@ pub(super) struct Judgement {
 
 /// The store may have been too slow for at most this share of zios, in percent.
 const OVERRUN_SHARE: u64 = 1;
-/// The largest share, in percent, of zios that a rule of another group may decide. A rule for all zios may
-/// therefore have beside it a rule for a tail of 5 %, which by chance decides a few more.
+/// The largest share, in percent, of zios that a rule of another group may decide. This leaves room for
+/// another rule that decides a tail of 5 % and, by chance, a few more zios.
 const BEATEN_SHARE: u64 = 10;
 
 impl Facts<'_> {

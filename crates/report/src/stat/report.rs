@@ -67,8 +67,8 @@ impl Report for StatReport {
 }
 
 impl StatReport {
-    /// The devices of the statistic. For a busy time, the devices are selected here, because a source selects
-    /// I/Os, and all I/Os make a device busy.
+    /// The devices of the statistic. For a busy time, this function selects the devices itself. A source
+    /// would select I/Os, but all I/Os make a device busy.
     fn devices<'a>(&self, seen: &'a Seen) -> Vec<&'a DeviceInterval> {
         let is_own = |name| self.bars() != Bars::Busy || self.statistic.selects_device(name);
         let devices = seen.at(self.statistic.layer).iter();

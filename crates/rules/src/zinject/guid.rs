@@ -21,7 +21,7 @@ impl Guid {
     pub fn of(name: &str) -> Guid {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0100_0000_01b3;
-        // The top bit is set in every GUID, so that all have the same width, because zinject prints GUIDs
+        // The top bit is set in every GUID, so that all GUIDs have the same width: zinject prints them
         // without padding.
         const TOP: u64 = 1 << 63;
         let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME);

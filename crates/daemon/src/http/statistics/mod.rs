@@ -2,8 +2,8 @@
 //!
 //! A daemon takes counts and latencies by device, operation and client from the collector's memory of
 //! seconds, which goes back for an hour. It counts all other statistics from the individual zios that the
-//! collector remembers. In both cases the daemon only copies the data while it reads the collector's memory,
-//! because the collector cannot empty the rings meanwhile, and counts afterwards.
+//! collector remembers. In both cases the daemon first copies the data and counts afterwards, because the
+//! collector cannot empty the rings while the daemon reads the collector's memory.
 
 mod asked;
 mod expect;

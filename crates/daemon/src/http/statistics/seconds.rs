@@ -43,9 +43,9 @@ pub(super) async fn count(
     })
 }
 
-/// The steps of an interval. They are minutes or hours if the seconds at its beginning are forgotten and its
-/// columns are whole minutes or hours. A minute or an hour that is only partly in the interval is read as
-/// seconds.
+/// The steps of an interval. They are minutes or hours if the interval begins with seconds that are
+/// forgotten, and if its columns are whole minutes or hours. A minute or an hour that is only partly in the
+/// interval is read as seconds.
 fn steps(levels: &[Steps; 3], interval: &Interval) -> (u64, Vec<(u64, SecondCells)>) {
     let Range { start, end } = interval.seconds.clone();
     let [seconds, coarse @ ..] = levels;

@@ -1,4 +1,4 @@
-//! The memory of the kernel's disks, of a simulation or of a recording as the source of statistics.
+//! Statistics from a memory of finished I/Os of the kernel's disks, of a simulation or of a recording.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Statistics as they happen: an event for each second that is over.
 //!
-//! A caller that reads slowly receives its seconds late. If it falls too far behind, the stream skips
+//! A caller that reads slowly receives its seconds late. If the caller falls too far behind, the stream skips
 //! seconds, and the next event says how many. A second is counted only when the caller has room for it.
 
 use std::convert::Infallible;
