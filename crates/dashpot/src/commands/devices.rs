@@ -196,7 +196,7 @@ impl Devices {
     }
 }
 
-/// Reads the helper's answer.
+/// Reads the attacher's answer.
 fn read(stdout: ChildStdout) -> anyhow::Result<Done> {
     let mut answer = String::new();
     BufReader::new(stdout).read_line(&mut answer)?;

@@ -131,7 +131,7 @@ struct Shown<'a> {
     waiting: &'a [Waiting],
 }
 
-/// Lines that say whether a daemon that serves devices of its own host can go on when memory is short.
+/// Lines about a daemon that serves block devices of its own host: whether it can go on when memory is short.
 fn reclaim_lines(status: &Status) -> String {
     if devices(status).all(|(_, io)| io.attachments.is_empty()) {
         return String::new();

@@ -11,7 +11,7 @@ pub(super) struct Exported {
     pub(super) layer: LayerWord,
     pub(super) name: String,
     pub(super) served: Served,
-    /// The size of the smallest write for which the store need not read anything first, as far as the daemon
+    /// The size of the smallest write that needs no read of the rest of its block, as far as the daemon
     /// knows. Only a ublk device passes this size on to the kernel.
     #[cfg_attr(not(feature = "ublk"), expect(dead_code))]
     pub(super) block: u32,

@@ -77,7 +77,7 @@ impl Stdout {
             .try_for_each(|table| self.print_table(table))
     }
 
-    /// Prints rows. If the rows before had other columns, first prints the names of the columns.
+    /// Prints rows. If the last rows had other columns, first prints the names of the columns.
     fn print_table(&mut self, Flat { head, rows }: Flat) -> anyhow::Result<()> {
         let mut csv = csv::WriterBuilder::new()
             .flexible(true)
