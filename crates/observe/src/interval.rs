@@ -59,7 +59,7 @@ pub struct OpInterval {
 
 impl DeviceInterval {
     /// Appends the next interval, and takes over the I/Os in flight at the end of that interval. A breakdown
-    /// distinguishes at most `room` new values; further values become `other`.
+    /// distinguishes at most `room` new values. All other new values become `other`.
     pub fn go_on(&mut self, next: DeviceInterval, mut room: usize) {
         self.elapsed += next.elapsed;
         self.busy += next.busy;

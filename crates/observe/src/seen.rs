@@ -28,7 +28,7 @@ pub struct Seen {
     pub pools: Vec<PoolInterval>,
     /// The finished I/Os that the question asks for one by one.
     pub ios: Vec<FinishedIo>,
-    /// How many further finished I/Os the source left out because it had no room.
+    /// How many other finished I/Os the source left out of `ios` because it had no room.
     pub left_out: u64,
     /// How many events are missing because a buffer was full.
     pub lost: u64,

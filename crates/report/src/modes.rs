@@ -23,7 +23,7 @@ pub struct TwoModes {
 const KIND: u64 = 10;
 /// At most one in this many I/Os is between the two kinds.
 const BETWEEN: u64 = 8;
-/// The slow kind takes at least this many times as long as the fast kind.
+/// The latencies of the slow kind are at least this many times as long as those of the fast kind.
 const APART: u64 = 50;
 /// Latencies below this are treated alike, because in virtual time many writes take no time.
 const LEAST_NS: u64 = 1_000;

@@ -40,7 +40,7 @@ const STRANGERS: usize = 128;
 /// How long a stranger without a request keeps its place while others wait.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// The most connections at once, including strangers. Further connections wait to be accepted.
+/// The most connections at once, including strangers. Any other connection waits to be accepted.
 const CONNECTIONS: usize = 384;
 
 /// The rights of clients.

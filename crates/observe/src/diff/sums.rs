@@ -280,7 +280,8 @@ fn is_again(dimension: Dimension, knows: Knows) -> bool {
 /// for which the driver had it.
 const KERNEL_WAITS: [Dimension; 2] = [Dimension::Queue, Dimension::Latency];
 
-/// At most this many values are distinguished. Any further value counts as [`OTHER`](crate::interval::OTHER).
+/// At most this many values of dimensions are distinguished. All other values count as
+/// [`OTHER`](crate::interval::OTHER).
 const KEYS_MAX: usize = 65_536;
 
 /// The dimensions by which I/Os in flight on other devices are counted.

@@ -27,7 +27,7 @@ use super::table::{Seen, Table};
 pub(super) struct Bios {
     start: Start,
     queued: Table<Bio>,
-    /// How many bios completed whose queueing the probe has not seen.
+    /// How many bios completed although the probe has not seen their queueing.
     pub(super) unmatched: u64,
 }
 

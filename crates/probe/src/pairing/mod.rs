@@ -71,8 +71,8 @@ impl Pairing {
         self.bios.give_up(disk, before_ns);
     }
 
-    /// How many I/Os ended whose beginning the probe has not seen, because the beginning came before the
-    /// watch or was lost.
+    /// How many I/Os ended although the probe has not seen their beginning, which came before the watch or
+    /// was lost.
     pub(crate) fn unmatched(&self) -> u64 {
         self.requests.unmatched + self.bios.unmatched
     }

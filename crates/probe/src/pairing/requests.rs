@@ -18,7 +18,7 @@
 //! pairing finds no bio for some sectors of a discard, it therefore assumes that other waiting discards were
 //! merged into it.
 //!
-//! A request has no time of queueing if the probe did not see one of its bios. Examples are a flush that the
+//! A request has no time of queueing if the probe missed any of its bios. Examples are a flush that the
 //! kernel itself makes, a command from a driver or a program, I/O that dm-multipath passes on, and I/O that
 //! was queued before the watch began. Kernels before 4.13 queue the remaining part of a split bio once more.
 //!
@@ -54,7 +54,7 @@ pub(super) struct Requests {
     waiting: Table<Request>,
     /// Requests that the driver has at the moment, by their first sector that is not complete yet.
     issued: Table<Request>,
-    /// How many requests completed whose issue the probe has not seen.
+    /// How many requests completed although the probe has not seen their issue.
     pub(super) unmatched: u64,
 }
 
@@ -274,8 +274,8 @@ impl Requests {
 
     /// Takes a waiting bio at the beginning of a request with `left` sectors left: a bio with exactly these
     /// sectors, or else the first bio there. The pairing thus needs one look-up for a bio that was not
-    /// merged, and one more for each further bio of a merged request. A doubtful bio may belong to another
-    /// request, so the pairing treats it as not seen.
+    /// merged, and for a merged request one look-up more than the request has bios. A doubtful bio may belong
+    /// to another request, so the pairing treats it as not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
         let sectors = u64::from(record.sectors);

@@ -57,7 +57,7 @@ impl<T: Seen> Table<T> {
         }
     }
 
-    /// Makes all entries doubtful whose last event came before `until_ns`. A new entry replaces a doubtful
+    /// Makes doubtful all entries whose last event came before `until_ns`. A new entry replaces a doubtful
     /// entry at the same place.
     pub(super) fn doubt(&mut self, until_ns: u64) {
         self.doubtful_until_ns = self.doubtful_until_ns.max(until_ns);

@@ -55,7 +55,7 @@ pub(crate) struct Caller {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     open: HashMap<i32, Open, RandomState>,
-    /// How many calls ended whose beginning no event had shown.
+    /// How many calls ended although no event had shown their beginning.
     pub(crate) unmatched: u64,
     /// How many calls were given up.
     pub(crate) dropped: u64,
