@@ -260,9 +260,9 @@ const MEASURED_MIN: u64 = 30;
 const END_TO_END_NS: u64 = 100_000;
 /// The bound on the end-to-end error of a client that sleeps.
 const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
-/// Stops in the last minute that total less than this do not count.
+/// Stops count only if they total at least this in the last minute.
 const STOP_NS: u64 = 1_000_000;
-/// Stops in the last minute with this total time can affect the median (1 % of 30 s).
+/// Stops can affect the median only if they total at least this in the last minute. This is 1 % of 30 s.
 const STOPPED_MUCH_NS: u64 = 300_000_000;
 /// The smallest share of steal that matters, in percent.
 const STEAL_SOME: f64 = 1.0;
