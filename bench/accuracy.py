@@ -67,14 +67,14 @@ def start(bench, stack, place):
 
 
 def threads_of(name):
-    """The number of threads of a filter, each of which sleeps with one request. With too few threads,
-    requests queue up, and the errors of an open loop only tell how long it ran.
+    """The number of threads of a filter, each of which sleeps with one request. With too few threads the requests of
+    an open loop queue up, and their errors only show how long the loop ran.
     """
     return int(name.split("-")[1])
 
 
 def ceiling(bench, server):
-    """IOPS without a delay, for the same client as in the cells."""
+    """The IOPS of each server without a delay, measured with the same client as the cells."""
     seconds = bench.seconds(0.5, 0.2)
     return statistics.median(load(server, seconds, 128, "--busy")["iops"] for _ in range(3))
 
@@ -103,14 +103,14 @@ def measure(bench, running, ceilings, cell, name):
 
 
 def errors(bench, server, cell):
-    """The errors of the delays, as a polling client measures them. The wake-ups of a client that sleeps
-    would hide the server's error, and they are the same for all servers.
+    """The errors of the delays, as a polling client measures them. The time to wake a client that sleeps would hide
+    the server's error, and is the same for all servers.
     """
     if cell.pace == "bursts":
         depth, pace = cell.depth, ["--burst", f"{cell.depth}..{cell.depth}"]
     else:
-        # After a pause of the host, all held-up requests start at once. If the bound on the depth were near
-        # the usual depth, these requests would have to wait again.
+        # After a pause of the host, all held-up requests start at once. So the bound on the depth is far above the
+        # usual depth: otherwise these requests would have to wait again.
         depth, pace = OPEN_DEPTH, ["--rate", cell.rate]
     figures = load(server, bench.seconds(1.2, 0.5), depth, "--busy", *pace)
     ask = cell.delay_ns

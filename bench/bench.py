@@ -24,9 +24,8 @@ class Bench:
         return quick if self.quick else full
 
     def measure(self, part, cells, servers, unit, rounds=None):
-        """In each round, measures every server in every cell. Each round begins with a different server, so
-        that the aftermath of a server does not always hit the same next server. `unit(cell, server)` returns
-        figures, or None.
+        """In each round, measures every server in every cell. Each round begins with a different server, so that no
+        server is always measured right after the same other one. `unit(cell, server)` returns figures, or None.
         """
         samples, rounds = Samples(), rounds or self.rounds
         self.progress.begin(part, rounds * len(cells) * len(servers))
@@ -76,8 +75,9 @@ class Bench:
         self.promises.setdefault(promise, []).append((used, f"{where}: {value:.3g}, bound {bound:.3g}"))
 
     def verdicts(self):
-        """For each promise, the number of places in which it holds, and the place where it is closest to
-        failing."""
+        """For each promise, in how many of the places where it was checked it holds, and where it is closest to
+        failing.
+        """
         for promise, places in self.promises.items():
             held = sum(used[0] <= 1 for used, _ in places)
             yield {"promise": promise, "held": held, "of": len(places), "hardest": max(places)[1]}
@@ -91,8 +91,8 @@ def _over(value, bound):
 
 
 def share_lost():
-    """The share of a short time in which other programs stop a loop that only reads the clock: the machine's
-    present noise.
+    """The machine's present noise: for a short time a loop only reads the clock, and this is the share of that time
+    for which it had no CPU.
     """
     began = before = time.monotonic_ns()
     lost = 0

@@ -1,5 +1,6 @@
 """Holds the system calls of two programs: a static one that syncs a log, and PostgreSQL. Compares the number of held
-calls with strace's, and the cost of calls that are not held with that of strace's injection.
+calls with the number that strace counts, and the cost of calls that are not held with their cost under strace's
+injection.
 """
 
 import contextlib
@@ -23,9 +24,9 @@ MEMORY = "/dev/shm"
 GO, POSTGRESQL = "static Go, 16 goroutines", "PostgreSQL, one client"
 OTHER, COMPUTE, BARE = "a sync of another file", "reads and computes", "a call that is not picked"
 COSTS = [OTHER, COMPUTE, BARE]
-# The options of strace as an injector. Its rule applies only to the 65,535th call, which no program here
-# makes. Used as in its manual, strace stops every call; with a filter it stops only the calls that its rule
-# names.
+# The options of strace as an injector. Its rule applies only to the 65,535th call, which no program here makes. With
+# these options, as in its manual, strace stops every call; with `--seccomp-bpf` in addition, it stops only the calls
+# that its rule names.
 INJECTS = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=1:when=65535"]
 STRACES = {"strace": ["strace", *INJECTS], "strace --seccomp-bpf": ["strace", "--seccomp-bpf", *INJECTS]}
 SERVERS = ["dashpot", *STRACES, "alone"]
@@ -64,7 +65,7 @@ class Place:
         for name in ("wal", "other"):
             (directory / name).mkdir()
             (directory / name).chmod(0o777)
-        # Another user may not be allowed to reach the place where the program was built.
+        # The other user may not be allowed to reach the place where the program was built.
         self.dashpot = shutil.copy(DASHPOT, directory / "dashpot")
         self.go = self._started(GO, self._build)
         works = {GO: self.go, POSTGRESQL: self._started(POSTGRESQL, self._cluster)}
@@ -131,8 +132,8 @@ def hold(place, cell):
 
 
 def count(trace, directory):
-    """The calls on files of a directory. A call that a signal has interrupted before dashpot received it begins again,
-    and strace shows it twice.
+    """The calls on files of a directory. If a signal interrupts a call before dashpot receives it, the call begins
+    again, and strace shows it twice.
     """
     names, begun = re.escape(str(directory)), {}
     ended = again = 0

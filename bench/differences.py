@@ -15,7 +15,8 @@ from table import print_table
 
 DISKS, CLIENTS, SECONDS = 10, 8, 1.5
 SEEDS, QUICK_SEEDS = 20, 2
-# For each kind of cause, the line that diff must print: its first line, or a line about a value that rose.
+# For each kind of cause, the line that `diff` must print: its first line names the cause, or, for the neighbour, a
+# later line does.
 KINDS = {
     "a disk of ten": r"^Slower: (device d3|rule \d+) ",
     "a client of eight": r"^Slower: (client uid=\d+ pid=CLIENT|rule \d+) ",
@@ -120,7 +121,7 @@ size = "8M"
         seen, name = seed + 50, f"{kind}-{seed}"
         if kind.startswith("a neighbour"):
             return self.neighbours(name, seen, 900), None
-        # A narrow link makes large I/Os slow; small I/Os sometimes wait behind large ones.
+        # For "a size", the limited bandwidth makes large I/Os slow; small I/Os sometimes wait behind large ones.
         every = [f"d{number}" for number in range(DISKS)]
         causes = {"a disk of ten": (["d3"], ["-D", "30ms", "-f", "30%"]),
                   "a size": (every, ["-D", "10ms", "--bandwidth", "3M"]),

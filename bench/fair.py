@@ -50,8 +50,7 @@ def stall(bench, name):
 
 
 def neighbours_of(server):
-    """For each cell, a context manager that runs the cell's load beside the slow disk while its block
-    runs."""
+    """For each cell, a context manager: while its `with` block runs, the cell's load runs beside the slow disk."""
     again = lambda once: neighbours.again_and_again(once, server)
     return {
         "alone": contextlib.nullcontext,

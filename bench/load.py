@@ -6,7 +6,7 @@ import subprocess
 import process
 from servers import DASHPOT
 
-# Seconds beyond the requested time, because the load waits up to 5 s for the last replies.
+# The load may take this many seconds more than the requested time, because it waits up to 5 s for the last replies.
 GRACE_SECONDS = 20
 
 

@@ -43,7 +43,7 @@ write = "openzfs"
 """
 FLOOD_DEPTH = 1024
 MIB, GIB = 1 << 20, 1 << 30
-# The requests that the client of a volume has in flight.
+# The number of requests that the client of a volume has in flight.
 DEPTH = 8
 DATA = b"\x5a" * MIB
 
@@ -62,8 +62,9 @@ def flood(server):
 
 @contextlib.contextmanager
 def again_and_again(once, server):
-    """Calls `once(server)` again and again in a thread until the end of the block, and checks that a call has
-    ended."""
+    """Calls `once(server)` again and again in a thread until the `with` block ends, and checks that at least one call
+    has ended.
+    """
     is_over, rounds, failures = threading.Event(), [], []
 
     def repeat():
@@ -95,7 +96,7 @@ def sync(server):
 
 
 def repair(server):
-    """Writes 256 MiB to one side of a mirror, and waits until the other side is equal."""
+    """Makes the sides of a mirror differ in 256 MiB, and waits until the repair has made them equal."""
     server.ask("inject", "right", "-e", "EIO", "-T", "write", "--name", "broken")
     with client(server, "twins/v") as connection:
         in_parts(connection, wire.CMD_WRITE, 256 * MIB, MIB, DATA, may_fail=True)

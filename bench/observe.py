@@ -56,7 +56,9 @@ def row(samples, name):
 
 
 def added(samples, name):
-    """The additional CPU time per I/O, compared round by round: its median, and its 95 % interval."""
+    """The CPU time per I/O that an observer adds, compared with `nobody` round by round: the median, and its 95 %
+    interval.
+    """
     return None if name == NOBODY else difference(samples, CELL, "cpu_ns", name, NOBODY)
 
 
@@ -122,8 +124,8 @@ def fio(device, seconds):
 
 
 def busy_ns():
-    """Time in which CPUs were neither idle nor taken by the host, computed from the idle time: the kernel
-    measures idle time with a clock, but counts work in ticks, of which a short run has few.
+    """How long all CPUs together were neither idle nor taken by the host. The function computes this from the idle
+    time, which the kernel measures with a clock; busy time it only counts in ticks, of which a short run has few.
     """
     _, _, _, idle, iowait, _, _, steal, *_ = map(int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic_ns() * os.cpu_count() - (idle + iowait + steal) * TICK_NS

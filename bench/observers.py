@@ -99,7 +99,9 @@ def is_tracing():
 
 
 def put_away():
-    """Switches off the events that iolatency left on, and says so: the next program must be measured without them."""
+    """Switches off the events that iolatency has left on, and says so, because the next observer must be measured
+    without them.
+    """
     if not is_tracing() and not LOCK.exists():
         return
     EVENTS.write_text("0")
@@ -108,7 +110,7 @@ def put_away():
 
 
 def dashpot(*words):
-    # With `--json`, the report says how many events were lost, and takes as much time as a text histogram.
+    # With `--json` the report says how many events were lost, and costs as much CPU time as a text histogram.
     return lambda device: [DASHPOT, "iolatency", "--json", *words, "-d", device.path, str(INTERVAL_S)]
 
 

@@ -2,8 +2,8 @@
 a question about a long past. Also measures the page itself, in Chromium: the time until an hour is drawn, and the
 time of a redraw, beside that of ECharts.
 
-A subscriber's statistics are counted beside the shard, so the CPU time of the shard's thread is compared, pair by
-pair, with and without subscribers. The other figures are times of answers over the API's socket.
+The statistics of subscribers are not counted in the shard's thread. So the part compares the CPU time of that thread,
+pair by pair, with and without subscribers. The other figures are times of answers over the API's socket.
 """
 
 import contextlib
@@ -39,7 +39,8 @@ SECOND = 1_000_000_000
 # The question that a click on a panel asks: it needs facts that only single I/Os have.
 DRILLED = "disk.latency[op=read][size]"
 WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
-# An hour of 170 I/Os a second. A daemon needs an hour to collect it; a simulation needs seconds.
+# An hour of 170 I/Os a second. A daemon would need an hour to collect an hour of I/Os, and a simulation needs only
+# seconds.
 HOUR = """
 [disk.a]
 store = "null"

@@ -53,7 +53,9 @@ class Samples:
 
 
 def difference(samples, cell, figure, one, other):
-    """One server's figure less another's, round by round: the median, and the bounds of its 95 % interval."""
+    """The differences between the figures of two servers, taken round by round: their median, and the bounds of its 95
+    % interval.
+    """
     rounds = (samples.rounds[cell, one], samples.rounds[cell, other])
     pairs = rounds[0].keys() & rounds[1].keys()
     differences = sorted(rounds[0][number][figure] - rounds[1][number][figure] for number in pairs)

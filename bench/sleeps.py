@@ -1,7 +1,7 @@
 """The control: a bare loop of clock_nanosleep. `sleeps.py DELAY_NS SECONDS` prints its overshoot as JSON.
 
 The loop is a process of its own, because timer slack is inherited: a peer that is started afterwards would get it,
-too. Meanwhile another process spins, as the polling client does beside a server.
+too. While the loop runs, another process spins, as the polling client does while a server is measured.
 """
 
 import json

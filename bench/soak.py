@@ -1,11 +1,12 @@
-"""`make soak`: watches a busy loop device for long, and shows that nothing is missed, grows, or is left behind.
+"""`make soak`: watches a busy loop device for a long time, and checks that the observer misses no I/O, does not grow,
+and leaves nothing behind.
 
 fio reads and writes the device in turns, at a steady rate, at full speed, and almost not at all, while `dashpot
-iolatency` watches it, by process and from the moment at which an I/O is queued. After each turn the I/Os of
-all intervals are printed beside the kernel's own count of reads and writes that the device has finished; fio
-asks for no flushes, which the kernel counts twice. At the end both counts must be equal, no event may be
-lost, the observer must not have grown since it settled, and its instance of tracefs must be gone: otherwise
-the exit status is 1.
+iolatency` watches it, by process and from the moment at which an I/O is queued. After each turn the soak prints the
+number of I/Os in all intervals beside the number of reads and writes that the kernel says the device has finished. fio
+asks for no flushes, because the kernel counts each of them twice. At the end both numbers must be equal, no event may
+be lost, the observer must not have grown after the first 90 s, and its instance of tracefs must be gone: otherwise the
+exit status is 1.
 
 With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
 kernel has finished, or say that the recorder lost the I/O, and must never have been larger than its bound.
@@ -39,7 +40,7 @@ RECORDER_GROWTH_BYTES = 48 << 20
 KEEP_BYTES = 24 << 20
 MIN_MINUTES = 3
 WORK = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32", "--time_based"]
-# The load leaves the device below its limit for most of the time, as on real hosts.
+# For most of the time, the load is less than the device can do, as on real hosts.
 TURNS = [["--runtime=50", "--rate_iops=5000,5000"], ["--runtime=5"], ["--runtime=5", "--rate_iops=1,1"]]
 
 
@@ -117,7 +118,7 @@ class Soak:
             process.stop(load)
 
     def rest(self):
-        """Waits until an interval is over that began after all I/O had ended."""
+        """Waits for the end of an interval that began only after all I/O had ended."""
         known = len(self.intervals)
         while len(self.intervals) < known + 2:
             self.look()

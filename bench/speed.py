@@ -23,7 +23,9 @@ class Cell(collections.namedtuple("Cell", "kind op block depth connections")):
 
 
 def cells():
-    """The cells. Four connections have at least four requests in flight, so there is no such cell at depth 1."""
+    """The cells. Four connections have at least four requests in flight, so at depth 1 there is only a cell with one
+    connection.
+    """
     shapes = [("4K", 1, 1), ("4K", 32, 1), ("4K", 128, 1), ("1M", 8, 1), ("4K", 32, 4), ("4K", 128, 4), ("1M", 8, 4)]
     for kind, op, shape in itertools.product(["unix", "tcp"], ["read", "write"], shapes):
         yield Cell(kind, op, *shape)

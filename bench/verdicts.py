@@ -50,7 +50,8 @@ class Daemon:
 
 
 def kept(daemon, delay_ms):
-    """A rule that does what it says, and two expectations about it that hold."""
+    """Arms a rule that does what it says, and asks `proof --check` and `check` about it: neither may call it broken.
+    """
     daemon.arm("-D", f"{delay_ms}ms", "--name", "slow")
     while json.loads(daemon.run("list", "--json").stdout)[0]["held"] < ENOUGH:
         daemon.load(delay_ms)
@@ -60,12 +61,12 @@ def kept(daemon, delay_ms):
 
 
 def as_asked(delay_ms):
-    """A check that holds on any host, because the host's delays are only in `achieved`."""
+    """A check on `requested`, which holds on any host: only `achieved` includes the host's delays."""
     return f"slow.requested.p50 < {delay_ms * 1.05:.2f}ms"
 
 
 def off(daemon, delay_ms):
-    """A rule whose delay is a quarter longer than expected."""
+    """Arms a rule whose delay is a quarter longer than the check allows, so `check` must fail."""
     daemon.arm("-D", f"{delay_ms * 1.25:g}ms", "--name", "slow")
     daemon.load(delay_ms)
     yield "delay 25 % off", daemon.run("check", as_asked(delay_ms))
@@ -78,7 +79,7 @@ def wrong_type(daemon, delay_ms):
 
 
 def beaten(daemon, delay_ms):
-    """A rule that another rule always beats, because it holds longer."""
+    """Arms a rule, and another that always beats it because it holds I/Os longer, so `proof --check` must fail."""
     daemon.arm("-D", f"{delay_ms}ms", "--name", "slow")
     daemon.arm("-D", f"{delay_ms * 1.5:g}ms")
     daemon.load(delay_ms * 1.5)
@@ -112,7 +113,7 @@ def measure(runs, daemon, place, table, reasons):
 
 
 def is_right(wanted, statuses):
-    """Whether a status is allowed: a kept rule may get “cannot tell”, a broken one may not."""
+    """Whether the statuses are allowed: a rule that is kept may also get “cannot tell”, but a broken rule may not."""
     allowed = {wanted, CANNOT_TELL} if wanted == KEPT else {wanted}
     return set(statuses) <= allowed
 

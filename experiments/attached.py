@@ -2,8 +2,8 @@
 and writes of 100 ms, 128 at a time. fio, sysstat's iostat, dashpot's iostat and iolatency look at the same
 node at the same time.
 
-fio's percentiles have buckets of 1 %, so fio's median is computed from its log. On a busy host all tools
-wait for a CPU, and the claims do not hold.
+fio's percentiles have buckets of 1 %, so fio's median is computed from its log. On a busy host fio and the tools have
+to wait for a CPU, and the claims may not hold.
 """
 
 import json
@@ -21,7 +21,7 @@ ROUNDS = 3
 SECONDS, BEFORE, LOOK = 9, 1.5, 5
 TOOLS = ["fio", "iostat", "losetup"]
 NODES = ["/dev/fuse", "/dev/loop-control", "/sys/kernel/tracing/events/block"]
-# Both kinds of iostat read counters that begin when the host starts, so dashpot's first interval is left out.
+# Both kinds of iostat first report the time since the host was started; that first report is left out.
 COLUMNS = ["fio p50", "rule p50", "iolat. p50", "fio mean", "iostat", "ours", "fio IOPS", "iostat", "ours", "iolat."]
 # The width of a bucket of iolatency.
 BUCKET = 0.022

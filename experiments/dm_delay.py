@@ -1,8 +1,8 @@
 """The experiments of the article "Emulate a slow block device with dm-delay" (2023): reads of 50 ms
 and writes of 100 ms at a depth of 128, suspension while a client runs, and a RAM disk.
 
-fio is the client, as in the article, over NBD. The median is dashpot's, because its histograms do not
-have fio's wide percentile buckets; the rate is fio's.
+fio is the client, as in the article, over NBD. The median is the one that dashpot measures, because its buckets are
+narrower than fio's; the rate is the one that fio measures.
 """
 
 import json

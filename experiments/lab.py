@@ -41,7 +41,7 @@ class Claims:
             self.failed.append(claim)
 
     def near(self, claim, here, there, share):
-        """Claims that a figure differs from the article's by at most this share of it."""
+        """Checks the claim that a figure differs from the article's figure by at most this share of the article's."""
         self(f"{claim}: {here:.5g} here, {there:.5g} there, within {share:.0%}", abs(here - there) <= share * there)
 
     def verdict(self):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Serves the pool of a lab to a real client, simulates the same lab, and puts the two side by side.
 
-A simulation claims that it shows what a served pool does. Here `dashpot serve` runs the pool, `dashpot
-load` writes to its volume over NBD with as many threads as the lab's workload, and the daemon reports
-what it saw. `served.py --write` rewrites the table and the picture of docs/write-throttle.md.
+So it tests whether a simulation shows what a served pool really does. Here `dashpot serve` runs the pool, `dashpot
+load` writes to its volume over NBD with as many threads as the lab's workload, and the daemon reports what it saw.
+`served.py --write` rewrites the table and the picture of docs/write-throttle.md.
 """
 
 import sys
@@ -24,8 +24,8 @@ PICTURE = DOCS / "pictures" / "served-latency-at-volume.svg"
 
 
 class Seen:
-    """The IOPS and the p50 of one run, served or simulated, and its writes by the least latency of their octave: 1 us,
-    2 us, 4 us ...
+    """The IOPS and the p50 of one run, served or simulated, and how many of its writes are in each octave of latency.
+    An octave is named by its lower bound: 1 us, 2 us, 4 us ...
     """
 
     # Bounds of octaves: 4.1 ms and 131 ms.
@@ -73,7 +73,7 @@ def served(policy):
 
 
 def compare(claims, policy, here, there):
-    """Claims that the served pool and the simulated one gave about the same figures."""
+    """Checks the claim that the served pool and the simulated pool gave about the same figures."""
     claims.near(f"{policy}: IOPS, served and simulated", here.iops, there.iops, 0.10)
     for band, ours, theirs in zip(("fast", "about 10 ms", "longer"), here.shares(), there.shares()):
         claims(f"{policy}: {band}: {ours:.1f} % served, {theirs:.1f} % simulated, within 2 points", abs(ours - theirs) <= 2)

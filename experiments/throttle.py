@@ -76,7 +76,7 @@ SHAPE = ["mean", "std. dev.", "p50", "p99", "p99.9", "max"]
 
 
 class Table:
-    """A table of a page, between two marks that name it."""
+    """A table in a page of docs/, where two marks with the table's name enclose it."""
 
     def __init__(self, page, name, columns):
         self.page, self.name = DOCS / page, name
@@ -110,7 +110,7 @@ class Table:
 def first_cycle(claims):
     table = Table("write-throttle.md", "first-cycle",
                   ["delay", "at once", "delayed", "of these, KiB", "MiB/s then", "the article"])
-    # Seven eighths of 500 MiB have arrived after 4.375 s; the sync ends after 5 s.
+    # The txg of 500 MiB is 7/8 full after 4.375 s, when the delays begin; they end with the sync, after 5 s.
     for name, lab, there, expected in [
         ("one at a time", "first-cycle-serial", "500 KB, less than 1 MB/s", 62),
         ("each by itself", "first-cycle", "–", 570),
@@ -315,7 +315,7 @@ def run(claims, write=False):
 
 
 class NoClaims(Claims):
-    """Takes the place of the claims if the user asked only for a table, and checks nothing."""
+    """Takes the place of `Claims` if the user asked only for a table: it ignores all claims."""
 
     def __call__(self, claim, holds):
         pass

@@ -1,9 +1,9 @@
 """The experiments of D. Prakash Surya's article "OpenZFS: Artificial Disk Latency Using zinject"
 (2015): one disk with one lane and with sixteen, then two disks of different latency.
 
-The article's writes came from ZFS, which sent them in bursts: 97 a second of 17.08 ms each are 1.7
-in flight on average. Here a closed loop of bursts of one to four gives the same shape: under this load, both
-one lane and sixteen lanes have about the article's rate and mean.
+The article's writes came from ZFS, which sent them in bursts: 97 a second of 17.08 ms each are 1.7 in flight on
+average. Here, a closed loop of bursts of one to four writes imitates this: with it, the disk has about the article's
+rate and mean latency, with one lane as well as with sixteen.
 """
 
 import collections
@@ -106,7 +106,7 @@ class Writer(threading.Thread):
 
 
 def measure(lab, writers, *words):
-    """Runs the writers, and returns dashpot's reports about their time."""
+    """Runs the writers, and returns dashpot's reports about the time in which they ran."""
     for writer in writers:
         writer.start()
     report = lab.start("quantize", "--op", "write", "--for", f"{SECONDS}s", *words)
@@ -118,7 +118,7 @@ def measure(lab, writers, *words):
 
 
 def misplaced(here, there):
-    """The share of I/Os that would have to move to other rows to make the histograms equal."""
+    """The share of I/Os that would have to be in other rows for the two histograms to be equal."""
     rows = here.rows.keys() | there.rows.keys()
     share = lambda report, row: report.rows.get(row, 0) / sum(report.rows.values())  # noqa: E731
     return sum(abs(share(here, row) - share(there, row)) for row in rows) / 2

@@ -135,7 +135,9 @@ def debian(version, architecture, data, shared, texts, epoch):
 
 
 def manual(entry):
-    """A shared file at its path in Debian, where man pages are compressed and zsh looks in another folder."""
+    """A man page or a completion, at its path in a Debian package: there man pages are compressed, and zsh's
+    completions are in another folder.
+    """
     path = f"usr/{entry.path}".replace("share/zsh/site-functions", "share/zsh/vendor-completions")
     return Entry(f"{path}.gz", gz(entry.data)) if "/man/" in path else Entry(path, entry.data)
 

@@ -54,7 +54,7 @@ def cyclonedx(version, crates, modules, libraries, timestamp):
         },
         "components": components,
     }
-    # Lists of the same parts have the same serial number.
+    # The serial number follows from the parts, so that equal builds have equal lists.
     body["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(body, sort_keys=True)).urn
     return json.dumps(body, indent=1, sort_keys=True).encode()
 
@@ -71,7 +71,8 @@ def _component(kind, name, version, licence=None, checksum=None):
 
 
 def licences(parts):
-    """All licences as one text. Each licence's text occurs once, after the names of the parts that are under it.
+    """All licences as one text. Each text of a licence occurs only once, after the names of all parts to which it
+    applies.
 
     `parts` are tuples of name and version, licence as its author calls it, and texts.
     """

@@ -17,9 +17,9 @@ TAGS = {
 def wheel(project, version, modules, beside, architecture, program, epoch):
     """The wheel's name and its bytes.
 
-    `project` is the table of pyproject.toml; `modules` and `beside` map paths to contents: those of the package, and
-    those beside its metadata (licences, the readme, the list of parts). Without an architecture the wheel lacks the
-    program.
+    `project` is the table of pyproject.toml. `modules` maps the paths of the package's files to their contents, and
+    `beside` does so for the files beside the metadata (licences, the readme, the list of parts). Without an
+    architecture the wheel lacks the program.
     """
     name, tag = project["name"], TAGS[architecture]
     info = f"{name}-{version}.dist-info"

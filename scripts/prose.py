@@ -1,7 +1,7 @@
-"""Finds sentences whose first word is a who, what or nobody that stands for a noun.
+"""Finds sentences that begin with a who, what or nobody in place of a noun.
 
-This module reads comments, docstrings, pages, and strings that begin with such a word. A question may begin so, and
-so may words in quotation marks.
+This module reads comments, docstrings, pages, and strings that begin with such a word. A question may begin with such
+a word, and so may words in quotation marks.
 """
 
 import os

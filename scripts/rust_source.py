@@ -209,7 +209,9 @@ def defines(module, path, name):
 
 
 def arrows_of(root):
-    """The imports between files, as {(from, to)}. A re-export counts only if its module uses the name."""
+    """The imports between files, as {(from, to)}. A name that a module re-exports counts only if the module itself
+    uses it.
+    """
     arrows = set()
     for module in root.all():
         used = set(re.findall(r"\w+", module.code))
@@ -221,7 +223,7 @@ def arrows_of(root):
 
 
 def circles_of(arrows):
-    """The sets of files that can all reach one another."""
+    """The sets of files in which each file can reach every other one through imports."""
     after = {}
     for source, target in arrows:
         after.setdefault(source, set()).add(target)

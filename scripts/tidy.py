@@ -72,7 +72,9 @@ class Repository:
         return read_toml(self.root / "crates" / crate / "Cargo.toml")
 
     def dependencies(self, crate):
-        """The dependencies of a crate's production code: dashpot's crates without their prefix, and others."""
+        """The dependencies of a crate's production code: the names of dashpot's crates, without their prefix, and
+        those of other crates.
+        """
         names = set(self.manifest(crate).get("dependencies", {}))
         ours = {name.removeprefix("dashpot-") for name in names if name.startswith("dashpot-")}
         return ours, {name for name in names if not name.startswith("dashpot-")}
@@ -189,7 +191,7 @@ def check_paths(repository, crate, paths):
 
 
 def folder_arrows(repository):
-    """For crates that have rules for folders, the arrows to and from the folders directly below src."""
+    """Checks, for crates that have rules for folders, which of the folders directly below src depend on which."""
     found = {}
     for crate in repository.rules.get("folders", {}).get("crates", []):
         source = repository.root / "crates" / crate / "src"
@@ -329,8 +331,9 @@ def check_specification(repository):
 
 
 def check_named_files(repository):
-    """Checks that every path that the pages for developers name exists; the end of a Rust file's path is
-    enough."""
+    """Checks that every path that the pages for developers name exists. For a Rust file, a page may name only the end
+    of the path.
+    """
     below = "crates|docs|scripts|tests|web|fuzz|labs|bench|experiments|monitoring"
     named = re.compile(rf"[`(]((?:{below})/[\w./-]*|[\w./-]+\.rs\b)")
     rust = [f"/{repository.name(file)}" for file in repository.sources() if file.suffix == ".rs"]

@@ -66,8 +66,9 @@ def sysfs(node, name):
 
 @pytest.fixture
 def own_loop(tmp_path_factory, monkeypatch):
-    """A loop device that `attach` takes next, and that no other program takes, for a test that changes its
-    settings."""
+    """A loop device for a test that changes its settings: `attach` takes this device next, and no other program takes
+    it.
+    """
     number = 64 + os.getpid() % 900
     node, folder = f"/dev/loop{number}", tmp_path_factory.mktemp("bin")
     tool = folder / "losetup"
@@ -98,7 +99,9 @@ def backing(loop):
 
 
 def is_own(file):
-    """Whether a loop device's file belongs to this run: the kernel shows files of other runs by the same path."""
+    """Whether a loop device's file belongs to this run. Its path does not tell, because the kernel shows the same
+    paths for files of other runs.
+    """
     return file.startswith(str(BASE)) and pathlib.Path(file).parent.exists()
 
 
@@ -107,8 +110,8 @@ def remains():
     loops = {f"/dev/{loop.name}" for loop in pathlib.Path("/sys/block").glob("loop*") if is_own(backing(loop))}
     with open("/proc/self/mountinfo") as table:
         mounts = {line.split()[4] for line in table if " fuse.dashpot " in line}
-    # The list also has mounts of other runs, from the machine's own directory, over which this run's directory is
-    # mounted.
+    # The list also has the mounts that other runs made in the machine's own directory, over which this run has
+    # mounted a directory of its own.
     mounts = {mount for mount in mounts if is_own(mount)}
     return loops | mounts | {str(entry) for directory in [BASE, LINKS] for entry in directory.glob("*")}
 

@@ -1,7 +1,7 @@
 """Gives each test its own daemon, and has the helpers that tests share.
 
-Nothing here sleeps for a result: `eventually` asks again until the answer is right. Its limit, and
-the watchdog that kills a daemon which outlives its test, only keep a defect from hanging the run.
+Nothing here sleeps for a result: `eventually` asks again until the answer is right. Its limit only keeps a defect from
+hanging the run, and so does the watchdog that kills a daemon which outlives its test.
 """
 
 import json
@@ -20,7 +20,7 @@ import pytest
 
 import tracefs
 
-# Mount tracefs first, because test modules examine the machine when they are imported.
+# Mount tracefs before the test modules are imported, because they look for it at their import.
 tracefs.mount()
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -74,7 +74,7 @@ class Container:
         self.work.chmod(0o777)
         run("runc", "spec", "--bundle", home)
         self.started = None
-        # Changes the configuration of containers that are not like Docker's.
+        # A test may set this to change the configuration, for a container that is not like Docker's.
         self.adapt = lambda config: None
 
     def start(self, *command):

@@ -78,7 +78,7 @@ class Loop:
             fcntl.ioctl(device, LOOP_CHANGE_FD, file.fileno())
 
     def detach(self):
-        """Detaches the device at most once: later, another program may own it."""
+        """Detaches the device only at the first call, because later another program may own it."""
         if not self.is_detached:
             self.is_detached = True
             run("losetup", "-d", self.path, code=None)
@@ -128,13 +128,13 @@ def instances_of(pid):
 
 
 def is_watching(pid):
-    """Whether a process has begun to watch, and sees all events from now on."""
+    """Whether a process has begun to watch the kernel's events, so that it sees all later events."""
     return any(map(is_on, instances_of(pid)))
 
 
 def is_on(instance):
-    """An instance records from its creation; the observer switches it off, enables events, and switches
-    it on.
+    """A new instance of tracefs is switched on. The observer switches it off, enables its events, and switches it on
+    again: only then it watches.
     """
     # The directory appears before its files.
     with contextlib.suppress(FileNotFoundError):

@@ -1,6 +1,7 @@
 """A naive computation of statistics: a list of I/Os, as `snoop --json` prints them, is selected and counted one by one.
 
-The computation shares nothing with dashpot: it reads the names of classes (`4K-8K`, `2ms-5ms`), and never makes them.
+The computation shares no code with dashpot. It even parses the names of classes (`4K-8K`, `2ms-5ms`) that dashpot
+prints, instead of making them.
 """
 
 import re
@@ -126,7 +127,9 @@ def told(intervals):
 
 
 def some(random, count, layer, ios, dimensions):
-    """Random statistics about these dimensions. Their conditions are on values that some of the I/Os have."""
+    """Random statistics about these dimensions. The conditions use values that some of the I/Os have, so that they
+    select something.
+    """
     return [one(random, layer, ios, dimensions) for _ in range(count)]
 
 

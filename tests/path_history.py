@@ -12,8 +12,8 @@ import threading
 
 seed, inside, outside, steps, depth = int(sys.argv[1]), *sys.argv[2:4], *map(int, sys.argv[4:6])
 draws = random.Random(seed)
-# `opened` has the key of each descriptor's file. `files` has, for each file, whether it is inside, its path if it
-# has one, and whether another name of the file is inside.
+# `opened` has the key of each descriptor's file. `files` says, for each file, whether it is in the directory, its
+# path if it has one, and whether the file has another name in the directory.
 opened, files = {}, {}
 for word in sys.argv[6:]:
     descriptor, place, path = word.split(":", 2)
@@ -96,7 +96,8 @@ def fork():
     child = os.fork()
     if child:
         os.waitpid(child, 0)
-        # The child may have moved the files. The parent ends, so it need not know where its open files are now.
+        # The child may have moved the files. The parent ends now, so it need not learn what the child did with its
+        # files.
         os._exit(0)
 
 
@@ -106,8 +107,8 @@ def execute():
         os.set_inheritable(descriptor, True)
         is_inside, path, has_name_inside = files[key]
         words.append(f"{descriptor}:{'in' if is_inside else 'out'}{'+' if has_name_inside else ''}:{path or ''}")
-    # The new program would take two descriptors of one file for two files, so after this no file may be renamed over
-    # another file.
+    # The new program would take two descriptors of one file for two files, so after the execution no file may be
+    # renamed over another.
     print(*counts, flush=True)
     os.execv(sys.executable, [sys.executable, __file__, str(draws.getrandbits(32)), inside, outside,
                               str(steps), str(depth - 1), *words])

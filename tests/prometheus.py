@@ -85,7 +85,7 @@ def prometheus(directory):
 
 
 def dashboard():
-    """Title and expression of each query, with its variables filled in."""
+    """The title and the expression of each query of the dashboard, with its variables filled in."""
     board = json.loads((MONITORING / "grafana-dashboard.json").read_text())
     for panel in board["panels"]:
         for target in panel.get("targets", []):

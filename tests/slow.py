@@ -1,11 +1,11 @@
 """A slow kernel disk for tests, made without the device mapper: a loop device over a file that is one of
 dashpot's disks.
 
-nbdfuse shows dashpot's disk as a file, and the loop device reads and writes that file without the page cache.
-(With the page cache, the loop device would do one I/O at a time.) nbdfuse has libfuse's 10 threads with one
-request each, so at most 10 I/Os are at the disk at once, and further ones wait before it. nbdfuse has a
-connection for each thread, because the threads of one connection share a lock. No deadlock is possible: dashpot's
-disk is in memory, and no page of the file is ever dirty.
+nbdfuse shows dashpot's disk as a file, and the loop device reads and writes that file without the page cache. (With
+the page cache, the loop device would do one I/O at a time.) nbdfuse has the 10 threads of libfuse, each with one
+request, so at most 10 I/Os are at the disk at once; the others wait in the kernel. nbdfuse has a connection for each
+thread, because the threads of one connection share a lock. No deadlock is possible: dashpot's disk is in memory, and
+no page of the file is ever dirty.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class OwnLoop(Loop):
     """
 
     def __init__(self, backing):
-        # The index is far from the indices that `losetup -f` picks, and from the indices of other test runs.
+        # An index that `losetup -f` does not pick, and that other test runs hardly pick.
         self.index = 1000 + os.getpid() % 500_000
         control(LOOP_CTL_ADD, self.index)
         self.name = f"loop{self.index}"

@@ -93,8 +93,9 @@ def test_a_body_without_end(ask, daemon, directory):
 
 
 def test_a_body_that_is_too_large_is_refused_and_the_refusal_arrives(daemon):
-    """The daemon refuses a body that is too large. The client sends the whole body before it reads, so the
-    refusal must not be lost with the connection."""
+    """The daemon refuses a body that is too large. The client sends its whole body before it reads the answer. The
+    daemon must not close the connection so early that the refusal is lost.
+    """
     body = b'{"rule": "' + b"x" * (3 << 20)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as plain:
         plain.connect(str(daemon.api))
@@ -184,8 +185,8 @@ def test_clear_wants_a_word(daemon):
 # TCP.
 
 def test_strangers_keep_nobody_out(tcp):
-    """Many strangers connect, send request after request, and never read. The daemon keeps few of them, and
-    still answers.
+    """Many clients without a token connect, send request after request, and never read the answers. The daemon keeps
+    few of them, and still answers.
     """
     strangers = []
     for _ in range(600):

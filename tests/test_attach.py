@@ -103,7 +103,7 @@ def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
     depth = daemon.rules()[1]["depth"]
     assert depth["most"] == depth["usual"] == 128, depth
     assert "at a time" not in daemon.cli("list").stdout
-    # If the device has another `nr_requests`, reports say that the same depth is the clients' own limit.
+    # If the device can have fewer or more I/Os than this depth, reports say that the clients limit the depth.
     (pathlib.Path("/sys/block") / os.path.basename(node) / "queue/nr_requests").write_text("64")
     assert "clients offered at most 128 at a time" in " ".join(daemon.cli("list").stdout.split())
     daemon.cli("detach", node)
@@ -134,8 +134,9 @@ def test_the_client_is_the_node(daemon, attach):
 
 
 def test_attached_and_detached_200_times_leaves_nothing(serve, attach):
-    """Four programs attach and detach disks at the same time: every command that looks for stale devices
-    locks each device for a moment, but each program must still find its own device."""
+    """Four programs attach and detach disks at the same time. A command that looks for stale devices locks each device
+    for a moment, and this must not keep another program from its own device.
+    """
     disks = [f"d{i}" for i in range(4)]
     daemon = serve(*[word for disk in disks for word in ("-d", f"{disk}=ram,size=1M")])
 
@@ -252,7 +253,7 @@ def test_a_killed_daemon_leaves_nothing_stuck(serve, attach, tmp_path):
     eventually(lambda: {op["op"]: op["completed"] for op in daemon.disk()["ops"]}["write"] > 100, "writes")
     daemon.abandon()
     assert writer.wait(HANG_LIMIT) != 0
-    # The next daemon finds the remains of this attachment and removes them.
+    # The next daemon must find the remains of this attachment and remove them.
     again = serve("-d", "d=ram,size=64M")
     attach(again)
     assert not os.path.ismount(at)
@@ -311,8 +312,9 @@ def test_a_disk_that_holds_the_first_flush_can_be_given_up(daemon, attach, held)
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("held", ["read", "write"])
 def test_an_interrupted_mkfs_leaves_nothing(daemon, attach, tmp_path, held):
-    """An interrupted mkfs must leave nothing. A rule holds mkfs, or the tool that looks for an existing file
-    system; when Ctrl-C removes the device, that tool ends, too."""
+    """An interrupted mkfs must leave nothing. A rule holds the I/O of mkfs, or of the tool that looks for an existing
+    file system. After Ctrl-C the device must be removed, and the tool must end, too.
+    """
     daemon.cli("inject", "d", "--hang", "-T", held)
     helper = daemon.start("mount", "d", tmp_path, "--mkfs", "--with", "loop")
     eventually(lambda: daemon.disk()["in_flight"] > 0, "I/O that hangs")
@@ -448,7 +450,7 @@ def test_what_was_flushed_survives_a_power_cut(serve, attach):
         os.fsync(device)
     run("dd", "if=/dev/zero", f"of={node}", "bs=4k", "seek=1", "count=1", "oflag=direct")
     daemon.cli("crash", "d", "--keep", "none", "--off")
-    # The device returns errors and the disk's power is off, so neither can be used, but the device can be detached.
+    # The disk's power is off and the device only returns errors, but the device can still be detached.
     assert run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", code=1).stderr
     daemon.cli("detach", node)
     refused = daemon.cli("attach", "d", code=1).stderr

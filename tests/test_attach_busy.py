@@ -66,7 +66,8 @@ def test_root_without_the_right_to_mount_is_told_so_before_anything_is_made(daem
     assert not remains()
 
 
-# `losetup` finds no free device where the kernel gives none and all nodes are in use. Here the nodes are hidden.
+# Here `losetup` finds no free loop device: the kernel makes no new one, and all existing nodes are in use. Here the
+# nodes are hidden.
 NO_DEVICE_IS_FREE = """
 mount --bind /dev/null /dev/loop-control
 for node in /dev/loop[0-9]*; do mount --bind /dev/null "$node"; done
@@ -116,7 +117,7 @@ def test_a_device_without_a_node_or_without_sysfs_is_refused_with_the_remedy(dae
     daemon.cli("detach", attach(daemon))
 
 
-# Another program takes the free device each time, before `attach` can.
+# Each time `attach` has found a free device, another program takes it before `attach` can.
 ANOTHER_IS_FASTER = """
 mkdir "$0/bin"
 real=$(command -v losetup)

@@ -76,7 +76,9 @@ def moment(rng, longest=0.5):
 
 
 def nothing_stays(serve, at, *programs):
-    """No program waits for ever, and the next start, with `detach --stale`, finds and removes all remains."""
+    """Checks that no program waits for ever, and that `detach --stale`, after the next start, finds and removes all
+    remains.
+    """
     for program in programs:
         program.kill()
         program.wait(HANG_LIMIT)
@@ -113,7 +115,7 @@ def test_kills_at_random_moments_leave_nothing(serve, attach, tmp_path, rng, vic
         moment(rng)
         kill(*{"daemon": [daemon.pid], "helper": [helper.pid], "both": rng.sample([daemon.pid, helper.pid], 2)}[victims])
         if victims == "helper":
-            # If the helper has left an attachment, the attachment works; an incomplete one is removed.
+            # If the killed helper has left a complete attachment, it must work. An incomplete attachment is removed.
             daemon.cli("reset")
         helper.kill()
         daemon.abandon()
@@ -181,8 +183,9 @@ def has_changed(queue, name, then):
 
 
 def ends_with_its_command(own):
-    """Kills the command, even if it began only after the helper was killed, or before there was a
-    helper."""
+    """Kills the command of `run`, if there is one by now, and returns whether `run` has ended. Callers repeat this,
+    because the command may begin late.
+    """
     kill(*children(own.pid)[1])
     return own.poll() is not None
 

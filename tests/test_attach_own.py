@@ -16,8 +16,9 @@ pytestmark = can_attach
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("options", [[], ["--fail-held"]])
 def test_a_refusal_leaves_the_file_system_mounted(daemon, attach, tmp_path, options):
-    """--fail-held unmounts the file system first, and then another program has the device open: the refusal
-    must leave the file system mounted."""
+    """`detach --fail-held` first unmounts the file system, and then finds that another program has the device open.
+    After the refusal the file system must be mounted again.
+    """
     node = daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop").stdout.strip()
     with open(node, "rb"):
         refused = daemon.cli("detach", "d", *options, code=1).stderr
@@ -29,8 +30,9 @@ def test_a_refusal_leaves_the_file_system_mounted(daemon, attach, tmp_path, opti
 
 
 def test_the_end_of_run_leaves_the_device_of_another_daemon_alone(serve, attach):
-    """The command of `run` detaches its device, and then another daemon gets the node, which the end of `run`
-    must leave alone."""
+    """The command of `run` detaches its own device, and another daemon then gets the same node. At its end, `run` must
+    leave that device alone.
+    """
     daemon = serve("-d", "other=ram,size=8M")
     script = '"$0" detach "$DASHPOT_DEV" && DASHPOT_API=$1 "$0" attach other --with loop'
     words = ["run", "--attach", "-d", "d=ram,size=8M", "--", "sh", "-c", script, BINARY, f"unix:{daemon.api}"]

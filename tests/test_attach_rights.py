@@ -1,4 +1,4 @@
-"""`attach`, and `run` and `serve` with `--attach`: the rights of root that they need, and those that they keep."""
+"""Tests which rights of root `attach`, `run --attach` and `serve --attach` need, and which they keep."""
 
 import json
 import os

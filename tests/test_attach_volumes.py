@@ -167,8 +167,8 @@ def test_a_link_that_would_be_a_directory_of_another_is_refused(daemon, serve, a
         assert remains() == before
         one.cli("detach", name)
         assert not remains()
-    # A new link replaces the link of a daemon that was killed, even if one of the two is a directory that holds the
-    # other.
+    # A new link must replace the link of a daemon that was killed, even if the path of one of the two links is a
+    # directory on the path of the other.
     attach(daemon, VOLUME)
     daemon.abandon()
     disk.cli("detach", attach(disk, "tank"))

@@ -135,8 +135,9 @@ def test_a_quarter_of_a_megabyte_passes_to_the_byte(daemon):
 
 
 def test_dripping_payloads_starve_nobody(daemon):
-    """Clients that send a byte now and then are never silent for long, and never done. They must not starve
-    other clients."""
+    """Clients send a byte now and then, so that they are never silent for long but never complete their requests. They
+    must not starve other clients.
+    """
     slow = [enter(daemon) for _ in range(6)]
     for client in slow:
         client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))
@@ -206,8 +207,9 @@ def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
 
 
 def test_a_peer_that_goes_away_over_tcp_is_noticed_while_it_is_not_read(serve):
-    """The daemon must notice that a peer has gone while it does not read from that peer. With TCP the end of
-    the stream is not a hang-up event, so a reader must look for it."""
+    """The daemon must notice that a peer has gone while it does not read from that peer. On TCP, epoll does not report
+    the end of the stream as a hang-up, so the shard must look for it.
+    """
     daemon = serve("-d", "d=ram,size=64M", "-r", "--hang", "--nbd", "tcp:127.0.0.1:0")
     # `status` is not used here: its own connection to the API may still be open when descriptors are counted.
     (disk,) = json.loads(daemon.ready.read_text())["exports"]
@@ -273,7 +275,7 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     slow = [ask(daemon, whole) for _ in range(ANSWERS_MAX // len(body) + 10)]
 
     def refused():
-        # A busy daemon may have given up the first answers before it makes the last answers.
+        # A busy daemon may have given up the callers of the first answers before it makes the last ones.
         slow.append(ask(daemon, whole))
         try:
             status, head, body = told(ask(daemon, whole))
@@ -281,7 +283,8 @@ def test_answers_that_nobody_takes_have_a_total(serve):
             # A busy daemon may read a request so late that its time is up.
             return None
         refusal = json.loads(body) if status == 503 else None
-        # A busy daemon may also refuse because it has spent too long on answers to other callers.
+        # A busy daemon may also refuse for another reason: it may have been busy with the answers to other callers
+        # for too long.
         return (head, refusal) if refusal and "of 256 MiB" in refusal["error"] else None
 
     head, refusal = eventually(refused, "the answers take all that they may")

@@ -57,8 +57,8 @@ def test_a_recording_knows_how_busy_the_live_disks_were(serve, directory):
     for name, counted in sums.items():
         waits = [io["waits"] for io in ios(directory / "rec") if io["device"] == name]
         beside = sum(wait["recv_ns"] + wait["reply_ns"] for wait in waits)
-        # A report reads the devices one after another, so their intervals differ slightly in length from the
-        # one that it prints.
+        # A report reads the devices one after another, so the interval of a device differs slightly from the one that
+        # the report prints.
         assert abs(busy_ns(recorded)[name] - counted) <= beside + 0.05 * counted, (name, counted, beside)
     # 60 requests took turns in two lanes of 5 ms.
     assert sums["a"] >= 150e6

@@ -144,8 +144,9 @@ def reported(where):
 
 
 def test_a_report_of_run_for_a_pipeline(directory):
-    """Each check and rule is a test case. A step of GitHub Actions gets annotations and the page. The
-    exit status is the same as without a report."""
+    """Each check and rule is a test case. In a step of GitHub Actions, failed checks become annotations, and the page
+    becomes the step's summary. The exit status is the same as without a report.
+    """
     where, summary = directory / "new/out", directory / "step"
     said = run(
         BINARY, "run", "-d", "db=ram,size=4M", "-r", "-D 2ms -T write", "-r", "-D 1ms -T flush",

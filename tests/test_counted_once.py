@@ -25,7 +25,8 @@ trace = "trace.csv"
 [sim]
 lasts = "8s"
 """
-# The reads last from 250 ms to 2.75 s, from 1.9 s to 4.4 s, and from the very end of an interval to 5.5 s.
+# The first I/O lasts from 250 ms to 2.75 s, the second from 1.9 s to 4.4 s, and the third from exactly the end of an
+# interval, at 3 s, to 5.5 s.
 TRACE = """250000000,read,d,0,4096
 1900000000,write,d,4096,4096
 3000000000,read,d,8192,4096
@@ -41,8 +42,8 @@ def slow(daemon):
 
 
 def watched(daemon, *words):
-    """Starts `iolatency`, sends three I/Os in turn, and stops when later intervals have shown their ends.
-    Returns stdout and stderr.
+    """Starts `iolatency`, sends two I/Os and then a third, and stops the report when they have ended. Returns stdout
+    and stderr.
     """
     report = daemon.start("iolatency", *words)
     begun = report.stdout.readline()
@@ -57,7 +58,7 @@ def watched(daemon, *words):
 
 
 def counted(text):
-    """The counts of all intervals, added up by the lower edge of the row."""
+    """The counts of each row, identified by its lower edge, added up over all intervals."""
     sums = {}
     for low, _high, count in ROW.findall(text):
         sums[int(low)] = sums.get(int(low), 0) + int(count)

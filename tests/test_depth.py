@@ -40,7 +40,7 @@ def test_a_bound_of_the_client_is_told_where_a_delay_has_no_lanes(daemon):
 
 
 def test_a_bound_is_told_for_an_interval_of_its_own(daemon):
-    """The depth of an interval must leave out I/O from before the interval."""
+    """The depth that a report shows for an interval must not include I/Os that ended before it."""
     daemon.cli("inject", "d", "-D", "20ms")
     ask(daemon, 64)
     report = daemon.start("iostat", "-x", "1", "2")

@@ -125,8 +125,9 @@ def test_trims_and_zeroes_reach_the_device(serve, device):
 @requires("fio")
 @pytest.mark.parametrize("depth", [64, 128])
 def test_depth_reaches_the_device(serve, attach, depth):
-    """The depth of clients must reach the device below, which is a disk of another daemon, on which reads
-    hang, so that they can be counted."""
+    """All I/Os that clients have in flight must reach the device below at once. That device is a disk of another
+    daemon; a rule hangs its reads, so that they can be counted.
+    """
     lower = serve("-d", "d=ram,size=64M")
     node = attach(lower)
     upper = serve("-d", f"u=dev:{node}")
@@ -179,8 +180,8 @@ def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern
     assert upper["aqu-sz"] > 64 and upper["r_await"] >= 50 > lower["r_await"]
     (through, merged_above), (reached, merged) = counted(0), counted(1)
     assert merged_above == 0 and reached + merged == through >= 8192
-    # If the host stops this process, the kernel merges some reads. If dashpot gave the kernel several
-    # operations in a call, the kernel would merge four of five.
+    # If the host stops this process, the kernel merges some reads. If dashpot gave the kernel many operations in one
+    # call, the kernel would merge four of five reads.
     assert merged < 2 * reached, "as if many operations were given to the kernel in a call"
     daemon.cli("detach", "d")
 

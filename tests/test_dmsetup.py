@@ -26,7 +26,7 @@ def dm(*words, code=0, stdin=""):
 
 
 def of(text, name):
-    """The lines about this device: other runs of the tests may have devices, too."""
+    """Only the lines of the output about this test's device, because other runs of the tests may have devices, too."""
     return [line for line in text.splitlines() if line.startswith(name)]
 
 
@@ -236,8 +236,9 @@ def test_a_reloaded_table_takes_effect_with_resume(created):
 
 @requires("fio")
 def test_no_io_is_lost_or_early_while_tables_change(created):
-    """Each I/O follows either the old or the new table, never a mixture: reads and writes are at least as
-    slow as that table says."""
+    """Each I/O must follow either the old or the new table, and no mixture of both: it must take at least as long as
+    one of the tables says.
+    """
     node = created("0 131072 delay ram:64M 0 10 ram:64M 0 20")
     words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randwrite"]
     job = subprocess.Popen(
@@ -304,7 +305,7 @@ def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
     node = created("0 4096 delay ram:2M 0 0", other).resolve()
     assert not os.path.lexists(f"/dev/mapper/{dead}")
     assert f"{dead}\t(its daemon is gone)" in dm("ls").stdout.splitlines()
-    # A node now stands for the device that has it. `status` and `info` report both that device and the dead
+    # The node now stands for the new device, which has it. `status` and `info` report both that device and the dead
     # one.
     assert dm("table", node).stdout == "0 4096 delay ram:2M 0 0\n"
     for command in ["status", "info"]:

@@ -45,9 +45,9 @@ class Trace:
 
 
 def events(lines, store):
-    """The trace as a string: `W` is the end of a write of the store, `(` and `)` are the start and the end of a
-    sync, `R` is a reply. A call that another thread interrupts in the log has two lines; the second has the time of
-    its end.
+    """The trace as a string with one character for each event: `W` is the end of a write to the store's file, `(` and
+    `)` are the start and the end of a sync, and `R` is a reply. If a call of another thread comes between its start
+    and its end in the log, a call has two lines; the second has the time of its end.
     """
     found, started = "", {}
     for line in lines:

@@ -64,7 +64,9 @@ print(os.getpid())
 
 
 def totals(latency):
-    """Completed zios, bytes and the number of disk latencies, by operation; and the number of the store's latencies."""
+    """For each operation, the numbers of completed zios, of bytes and of disk latencies; and the number of the store's
+    latencies.
+    """
     sums = {}
     for op in latency["ops"]:
         numbers = [op["completed"], op["bytes"], op["disk"]["count"], op["store"]["count"]]
@@ -143,8 +145,9 @@ def test_errors_and_suspensions_are_told(daemon):
 
 
 def test_proof_does_not_blame_clients_for_a_suspension(daemon):
-    """A read waits until its disk is resumed. The wait must be in the read's total latency, but in no figure
-    of its client."""
+    """A read waits until its disk is resumed. The wait for the suspended disk must be in the read's total latency, but
+    in no figure of its client.
+    """
     daemon.cli("inject", "d", "-D", "1ms", "-T", "read")
     client = connect(daemon)
     daemon.cli("suspend", "d")
@@ -179,7 +182,8 @@ def test_clients_add_up_to_their_disk(daemon):
     assert [count for name, count in reads.items() if name.endswith(f"pid={other}")] == [30]
     names = {(zio["client"], zio["op"]) for zio in ask(daemon, "/v1/events", after=0)["zios"]}
     assert {name for name, _ in names} == set(reads)
-    # The client has left. Its counts stay, and the next client, which gets the same id, has a different name.
+    # The client has left. The counts of the first client stay. The next client gets the same id, but has a different
+    # name.
     third = read_elsewhere(daemon, 7)
     again = ask(daemon, "/v1/disks/d/latency", by="client")
     reads = {op["by"]: op["completed"] for op in again["ops"] if op["op"] == "read"}

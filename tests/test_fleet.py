@@ -42,7 +42,7 @@ for table in ("ios", "seconds"):
 
 
 def record(daemon, into, work, earlier_ns=0):
-    """Records what `work` does, with times that are `earlier_ns` earlier than the real ones."""
+    """Records the I/O of `work`, and then moves its times back by `earlier_ns`."""
     process = daemon.start("record", "-o", into)
     assert "until Ctrl-C" in process.stdout.readline()
     work()
@@ -63,7 +63,7 @@ class Fleet:
         rows, self.seconds = map(json.loads, done.stdout.splitlines())
         assert sum(row["outcome"] == "in flight" for row in rows) == 1
         self.ios = [row for row in rows if row["outcome"] != "in flight"]
-        # A time between the two days on which the database was recorded.
+        # A time between the two days on which the host of the database was recorded.
         self.the_date_ns = max(row["at_ns"] for row in self.ios) - DAY_NS // 2
 
     def of_the_database(self, daemon):
@@ -136,7 +136,9 @@ def latencies(rows):
 
 
 def percentile(values, per_mille):
-    """The smallest value that at least this many per mille of the values do not exceed."""
+    """The percentile at this many per mille: the smallest value that at least this share of the values does not
+    exceed.
+    """
     return next(value for place, value in enumerate(values, 1) if place * 1000 >= len(values) * per_mille)
 
 

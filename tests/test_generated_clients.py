@@ -1,7 +1,7 @@
 """The API's document: valid, and good enough for clients that generators make of it.
 
-A validator reads it; clients in Python, TypeScript and Go are generated from it, the last two are
-compiled, and all are run against a daemon. `scripts/deps` installs the tools under target/.
+A validator checks it. Generators make clients in Python, TypeScript and Go from it; the test compiles the last two,
+and runs all three against a daemon. `scripts/deps` installs the tools under target/.
 """
 
 import json

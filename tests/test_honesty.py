@@ -1,4 +1,4 @@
-"""Distortions of latency that no rule causes are measured and reported."""
+"""dashpot measures and reports the distortions of latency that no rule causes."""
 
 import contextlib
 import json

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import BINARY, HANG_LIMIT, ROOT, eventually, requires, run
 
-# For each language of a block on the page: the file for the program, and the commands that build and run it.
+# For each language on the page: the file into which its program goes, and the commands that build and run it.
 LANGUAGES = {
     "go": ("slow.go", ["go", "build", "-o", "slow", "slow.go"], ["slow"]),
     "js": ("slow.mjs", [], ["node", "slow.mjs"]),

@@ -46,8 +46,7 @@ def test_an_io_of_the_kernel_names_its_process(tmp_path):
             [io] = told["ios"]
             assert (io["process"], io["pid"], io["op"], io["length_bytes"]) == ("dd", writer.pid, "write", 4096)
             assert told["older"] == 0
-            # The writer began to wait before this watch, so `inflight` knows only that the writer's I/O
-            # exists.
+            # The writer's I/O began before this watch, so `inflight` can only count it.
             later = run(BINARY, "inflight", "-d", loop.path, "--for", "200ms", "--json")
             told = json.loads(later.stdout)
             assert told["ios"] == [] and told["older"] == 1

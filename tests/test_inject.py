@@ -55,7 +55,7 @@ def test_a_distribution_is_never_below_its_minimum(daemon, client, service, leas
 
 
 def test_without_lanes_there_is_no_queue(daemon, client):
-    """Each of 64 requests is held only for its own delay, because all are held at the same time."""
+    """64 requests are held at the same time, so each must take only its own delay."""
     daemon.cli("inject", "d", "-D", "60m")
     requests = [client.read() for _ in range(64)]
     eventually(lambda: rule(daemon)["matched"] == 64)

@@ -1,5 +1,5 @@
-"""Intervals show their true length: time that a report or a daemon slept through counts in the next one, and
-is reported as missed.
+"""Intervals show their true length: if a report or a daemon was stopped, that time counts in the interval that ends
+next, and the intervals that were due meanwhile are reported as missed.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def first(line):
 
 
 def check_long(line):
-    """The interval stands for all those that were due while the process was stopped, and for no more."""
+    """The interval must stand for exactly those intervals that were due while the process was stopped."""
     missed = first(line)["missed"]
     assert missed in (elapsed(line) // PERIOD_NS - 1, elapsed(line) // PERIOD_NS)
 
@@ -133,8 +133,8 @@ def test_a_daemon_that_was_stopped_makes_one_long_interval(daemon, words):
     assert report.returncode == 0, errors
     lines += [json.loads(line) for line in rest.splitlines()]
     due = sum(1 + first(line)["missed"] for line in lines)
-    # Each interval covers the due times in it; the last interval, which the signal cuts short, covers none.
-    # No due time counts twice.
+    # An interval stands for each due time in it. The signal cuts the last interval short, so it stands for none. No
+    # due time counts twice.
     assert (due - 1) * PERIOD_NS <= sum(map(elapsed, lines)) + PERIOD_NS
     assert LONG.search(errors), errors
 

@@ -1,4 +1,4 @@
-"""The latencies of the kernel's disks: fio measures the same, and no slow I/O is missed."""
+"""The latencies of the kernel's disks must agree with those that fio measures, and no slow I/O may be missed."""
 
 import bisect
 import json
@@ -84,10 +84,10 @@ def bucket(ns):
     ("uniform=10ms..40ms", 1, 300), ("uniform=2ms..6ms", 32, 4000), ("uniform=1ms..5ms", 128, 8000),
 ])
 def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, depth, number):
-    """fio's and dashpot's percentiles must agree within a bucket, which is about 2.2 % wide. fio's clock
-    stops later than the kernel's, because of system calls and of other work on a busy machine. The difference
-    is noise in fio's figures, so only one of several attempts must agree. With a constant delay, p90 and p99
-    would show only that noise.
+    """fio's and dashpot's percentiles must agree within a bucket, which is about 2.2 % wide. fio reads its clock later
+    than the kernel, after a system call and perhaps after other work on a busy machine. The difference is noise in
+    fio's figures, so only one of several attempts must agree. The delays vary, because with a constant delay p90 and
+    p99 would show only that noise.
     """
     daemon.cli("inject", "d", "-D", delay)
     for _ in range(ATTEMPTS):
@@ -99,8 +99,9 @@ def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, dep
 
 
 def measured(loop, depth, number, directory):
-    """fio's and dashpot's percentile for each share. A busy host decides how long the longest few I/Os take,
-    so only percentiles that ten I/Os exceed are compared."""
+    """fio's and dashpot's percentile for each share. How long the few longest I/Os take depends on how busy the host
+    is, so only percentiles that at least ten I/Os exceed are compared.
+    """
     report = Watching(loop, "--percentiles", "--json", 600)
     theirs = fio(loop, depth, number, directory)
     (interval,) = report.intervals()
@@ -145,7 +146,7 @@ def test_what_outlasts_intervals_is_counted_once_and_named_meanwhile(daemon, slo
 
 
 def block(daemon, how):
-    """Makes reads wait from now on until at least two intervals have ended."""
+    """Makes reads wait, by a suspend or by a rule, until at least two intervals have ended."""
     if how == "suspended":
         daemon.cli("suspend", "d")
     else:
@@ -153,7 +154,7 @@ def block(daemon, how):
 
 
 def in_flight(line, loop):
-    """The age of the I/O in flight that a remark of the report names, and the remark itself."""
+    """The age of the I/O that the report's line names as in flight, and the line itself."""
     number, age, name, wait = IN_FLIGHT.match(line.rstrip("\n")).groups()
     assert (number, name, wait) == ("1", loop.name, "issued"), line
     return float(age), line

@@ -119,8 +119,7 @@ def test_counts_are_those_of_the_kernel(loop, nothing_left, queued):
     flushes = sum(count for kind, count in kinds.items() if set(kind) == {"F"})
     assert reads == after["reads"] - before["reads"]
     assert flushes == after["flushes"] - before["flushes"] > 0
-    # If only one process waits for a flush, the kernel counts an empty write for this process, in addition to the
-    # flush.
+    # If only one process waits for a flush, the kernel counts the flush, and also an empty write for that process.
     assert writes + flushes == after["writes"] - before["writes"]
     assert "lost" not in report.errors
 
@@ -164,7 +163,7 @@ def test_iostat_prints_what_sysstats_does(loop, extended):
     tables = [[line.split() for line in text.splitlines() if re.match(f"Device|{loop.name} ", line)] for text in (theirs, ours)]
     (titles, figures), (our_titles, our_figures) = tables
     assert our_titles == titles
-    # The time since the boot has advanced between the two tools' readings.
+    # These are averages since the boot, which lies further back when the second tool reads its counters.
     for title, figure, our_figure in zip(titles[1:], figures[1:], our_figures[1:]):
         assert float(our_figure) == pytest.approx(float(figure), rel=0.02, abs=0.011), title
     widths = [[len(line) for line in text.splitlines() if line.startswith(loop.name)] for text in (theirs, ours)]

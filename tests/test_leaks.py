@@ -50,8 +50,8 @@ def test_ten_thousand_connections_leave_nothing_behind(daemon):
 
 
 def test_held_requests_of_clients_that_left_are_given_back(daemon):
-    # Count the descriptors before any command: a command's connection to the API may outlive the command for a
-    # moment, and would be counted.
+    # Count the descriptors before the test runs any command: for a moment, a command's connection to the API may
+    # outlive the command, and would be counted.
     descriptors_before = descriptors(daemon)
     daemon.cli("inject", "d", "-D", "60m")
     for _ in range(200):

@@ -41,7 +41,7 @@ def test_a_load_that_is_never_answered_fails_and_names_how_many(daemon):
     done = run(BINARY, "load", daemon.uri("d"), "--depth", "3", "--time", "100ms", "--json", code=1)
     assert json.loads(done.stdout)["unanswered"] == 3
     assert "3 requests were not answered" in done.stderr
-    # The requests have ended, so the remedy must not tell the user to look for them.
+    # The requests no longer wait anywhere, so the remedy must not send the user to look for them.
     assert "'dashpot list' shows the rules that held them" in done.stderr
 
 

@@ -31,7 +31,7 @@ class Sectors:
             self.possible[sector] = {self.latest[sector]}
 
     def found(self, versions):
-        """Records the versions that were read after a loss: later reads must give these."""
+        """Records the versions that were read after a loss: later reads must return the same versions."""
         for sector, version in enumerate(versions):
             assert version in self.possible[sector], (
                 f"sector {sector} has version {version}, not one of {self.possible[sector]}")
@@ -147,8 +147,8 @@ def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
 
 
 def test_writes_that_the_store_was_not_asked_for_never_reach_it_after_the_cut(lossy):
-    """After the cut, no write may reach the store. There are more zios than a pass aborts, and they fall due
-    one after the other, from before the cut until long after it.
+    """After the cut, no write may reach the store. There are more zios than a pass aborts, and they are due one after
+    the other: the first before the cut, the last long after it.
     """
     clients = [Client(lossy).handle for _ in range(4)]
     lossy.cli("inject", "d", "-D", "uniform=1ms..300ms", "--mode", "add", "-T", "write")

@@ -58,7 +58,7 @@ def test_another_parser_reads_what_the_api_says(scraped):
 
 
 def test_buckets_are_exact(scraped):
-    """Each `le` counts exactly the I/Os in dashpot's fine buckets up to it."""
+    """The count at each boundary `le` must be exactly the sum of dashpot's fine buckets up to that boundary."""
     scraped.cli("inject", "d", "-D", "lognormal=1ms..20ms")
     client = Client(scraped)
     client.many(400, 64)

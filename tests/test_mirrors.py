@@ -35,7 +35,9 @@ def repaired(daemon):
 
 
 def write_one_side(daemon, directory, text):
-    """Leaves writes on the first side of the mirror that have not reached the other side."""
+    """Sends writes that reach the first side of the mirror but hang on their way to the other, and returns their
+    client.
+    """
     daemon.cli("inject", "b", "--hang", "-T", "write")
     client = connect(daemon)
     for at in (0, 3 * MIB):
@@ -86,7 +88,7 @@ def test_a_side_on_a_new_file_gets_the_content_of_the_other(serve, directory, ne
     daemon = serve(path)
     other = {"a": "b", "b": "a"}[new]
     assert f"from `{other}` to `{new}`: it has no label of this mirror" in daemon.output()
-    # No read sees the new file, neither before nor after the repair.
+    # No read may return what was in the new file, neither before nor after the repair.
     expected = bytes(MIB) + b"o" * MIB + bytes(2 * MIB)
     assert connect(daemon).pread(4 * MIB, 0) == expected
     repaired(daemon)

@@ -1,4 +1,4 @@
-"""The handshake, byte by byte: the protocol's demands, and the possible mistakes of clients."""
+"""Tests the handshake byte by byte: what the protocol demands, and what a client may do wrong."""
 
 import stat
 import struct

@@ -193,7 +193,7 @@ def test_a_rectangle_by_mouse_finds_the_slow_process_on_a_kernel_disk(serve, dir
         for reader in readers:
             reader.terminate()
             reader.wait()
-        # The observer ends first: without its disk it would end with an error.
+        # The observer must end before its disk is removed: otherwise it would end with an error.
         page.process.send_signal(signal.SIGINT)
         page.process.wait(20)
         daemon.cli("detach", "d")

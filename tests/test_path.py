@@ -28,7 +28,7 @@ for _ in range(int(sys.argv[2])):
 
 @pytest.fixture
 def places(tmp_path):
-    """A directory that is a disk's, and one that is not."""
+    """Two directories: one that is a path disk, and one that is not."""
     wal, other = tmp_path / "wal", tmp_path / "other"
     wal.mkdir()
     other.mkdir()
@@ -350,7 +350,7 @@ def zombie(pid):
         return True
 
 
-# A child that outlives the program waits for the end of dashpot, and syncs.
+# A child outlives the program, waits for the end of dashpot, and then syncs.
 ORPHAN = """
 import os, sys, time
 dashpot = os.getppid()

@@ -17,8 +17,8 @@ from test_path import PYTHON, counted, path_run, places  # noqa: F401
 CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--ipc", "--uts"]
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make namespaces")
 
-# Leaves orphans behind, some of them in a group of their own. Dashpot becomes their parent. Waits until none of them is
-# a zombie, and syncs.
+# Leaves orphans behind, some of them in a group of their own. Dashpot becomes their parent. Waits until dashpot has
+# reaped all of them, and then syncs.
 ORPHANS = """
 import os, sys
 dashpot = os.getppid()
@@ -121,8 +121,8 @@ def test_a_call_that_a_signal_interrupts_keeps_its_deadline(places, tmp_path, un
         wal, tmp_path, PYTHON, "-c", INTERRUPTED, wal / "f", rules=["-D 60ms"], under=under,
     )
     holds = int(done.stdout) // 60_000_000
-    # If a hold ends while the signal's handler runs, dashpot cannot answer the call, and then holds it again for the
-    # whole time.
+    # If a hold ends while the signal's handler runs, dashpot cannot answer the call then; when the call begins again,
+    # dashpot holds it for the whole time again.
     most = holds if under else 1
     assert 1 <= rule["matched"] == rule["held"] <= most
 

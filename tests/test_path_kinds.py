@@ -96,7 +96,7 @@ def test_the_chosen_calls_fail_and_no_others(places, tmp_path):  # noqa: F811
     assert every.count(1) == 3 and len({at % 4 for at, error in enumerate(every) if error}) == 1
     some, rule = errors(wal, tmp_path, "-e ENOMEM -f 50%", 400)
     assert set(some) == {0, 12} and rule["matched"] == 400
-    # 400 draws of one in two are outside of this range once in 10^15 runs.
+    # With 400 draws at a probability of one half, the number is outside of this range only once in 10^15 runs.
     assert 120 < some.count(12) < 280
 
 

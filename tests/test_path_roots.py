@@ -12,7 +12,7 @@ from test_path import PYTHON, counted, places  # noqa: F401
 HERE = pathlib.Path(__file__).resolve().parent
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root of a process")
 
-# Becomes a program that sees only the files below its root.
+# Makes a directory its root, and then becomes a program, which sees only the files below that root.
 CHANGED = """
 import os, sys
 os.chroot(sys.argv[1])

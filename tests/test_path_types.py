@@ -93,8 +93,8 @@ def test_the_calls_of_a_type_fail_and_no_others(filled, tmp_path, kind):
     done, _ = listed(wal, tmp_path, KINDS, kind, wal, other)
     for name, (inside, outside) in json.loads(done.stdout).items():
         assert outside == 0, (name, outside)
-        # 116 is ESTALE, which none of these calls returns by itself. After a failed call, a later call may find no
-        # file.
+        # 116 is ESTALE, which none of these calls returns by itself. A call may fail with another error because an
+        # earlier call, which should have made its file, has failed.
         assert (inside == 116) == (name in KINDS_OF[kind]), (name, inside)
 
 
@@ -122,7 +122,8 @@ def test_offsets_and_lengths_are_those_of_the_calls(places, tmp_path):  # noqa: 
     wal, _ = places
     rules = ["-D 1us -T write --range 4K..8K", "-D 1us -T sync --range 8K..16K", "-D 1us -T read --range 0..10"]
     _, (writes, syncs, reads) = listed(wal, tmp_path, RANGES, wal / "f", rules=rules)
-    # One write at 4096; sync_file_range of 4096 to 12288; one read from the position 0.
+    # The ranges of the rules match only the write at 4096, the `sync_file_range` of 4096 to 12288, and the read at
+    # the position 0.
     assert [rule["matched"] for rule in (writes, syncs, reads)] == [1, 1, 1]
     zios = json.loads((tmp_path / "events.json").read_text())["zios"]
     seen = [(zio["op"], zio["offset_bytes"], zio["length_bytes"]) for zio in zios]

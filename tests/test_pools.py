@@ -123,7 +123,7 @@ def test_the_io_at_a_pools_disk_is_of_a_volume_or_of_the_pool(serve, directory):
     through.flush()
     assert clients("flush") == {"tank", "tank/through"} and clients("write") == {"tank/back"}
     began = time.monotonic()
-    # A part of a block, so the disk reads the rest of it.
+    # This write covers only a part of a block, so the pool reads the rest of the block from the disk.
     through.pwrite(b"y" * 512, 0)
     assert clients("read") == {"tank/through"}
     (lost,) = daemon.json("crash", "tank", "--keep", "none", "--restart")[0]["disks"]
@@ -142,8 +142,8 @@ def test_the_io_at_a_pools_disk_is_of_a_volume_or_of_the_pool(serve, directory):
 
 @requires("fio")
 def test_the_wait_for_the_throttle_belongs_to_the_volume_in_every_count(pool):
-    """The figures by client and by second must agree with the counters of the data path about the wait for
-    the throttle."""
+    """The waits for the throttle in the figures by client and by second must agree with the counters of the data path.
+    """
     pool.cli("set", "tank", "zfs_dirty_data_max=256K", "zfs_delay_min_dirty_percent=0", "zfs_delay_scale=5ms")
     write(pool, "--size=2M")
     path = f"/v1/volumes/{VOLUME.replace('/', '%2F')}/latency"

@@ -156,8 +156,9 @@ def test_a_command_does_not_outlive_its_disks(start, directory):
 
 
 def test_what_nohup_ignores_the_command_ignores(start):
-    """A signal that nohup ignores must stay ignored in the command: if dashpot caught that signal, it would
-    have its default action again in the command."""
+    """If nohup makes a signal ignored, the command must ignore it, too. If dashpot caught the signal, it would have
+    its default action again in the command.
+    """
     ignoring = f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({BINARY!r}, sys.argv[1:])"
     command = [BINARY, "run", "-d", "d=ram,size=1M", "--", "grep", "SigIgn", "/proc/self/status"]
     done = run(sys.executable, "-c", ignoring, *command)

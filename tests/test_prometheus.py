@@ -32,7 +32,7 @@ def watched(scraped, prometheus):
 
 
 def bucket_around(seconds):
-    """The edges of the bucket that a latency is in."""
+    """The edges of the bucket of Prometheus to which a latency belongs."""
     edges = [0.0, *LE, math.inf]
     above = next(at for at, edge in enumerate(edges) if seconds <= edge and at)
     return edges[above - 1], edges[above]
@@ -72,7 +72,7 @@ def test_percentiles_of_prometheus_are_dashpots_within_a_bucket(watched):
         theirs = server.number(
             f'histogram_quantile({share}, dashpot_disk_latency_seconds_bucket{{disk="d",op="read"}})'
         )
-        # The tail begins at 0.9, so a difference of one rank leads to a different bucket.
+        # The 40 ms begin at exactly this percentile (0.9), so a difference of one rank can lead to a far bucket.
         assert low / 2 <= theirs <= high * 2 if share == 0.9 else low <= theirs <= high, (share, own, theirs)
     assert server.number('histogram_quantile(0.5, dashpot_disk_latency_seconds_bucket{disk="d",op="read"})') < 0.004
     assert server.number('histogram_quantile(0.99, dashpot_disk_latency_seconds_bucket{disk="d",op="read"})') > 0.03
@@ -149,7 +149,8 @@ def test_the_alerts_are_evaluated_and_quiet(watched):
 
 @requires("prometheus")
 def test_an_alert_fires_for_what_hangs(scraped, prometheus):
-    """The alert must fire for I/O that hangs. Its threshold of 30 s is lowered to 0.5 s."""
+    """The alert must fire for I/O that hangs. For this test, the threshold of the alert is lowered from 30 s to 0.5 s.
+    """
     server = prometheus(urllib.parse.urlsplit(url_of(scraped)).netloc)
     scraped.cli("inject", "d", "--hang")
     client = Client(scraped)

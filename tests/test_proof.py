@@ -204,8 +204,9 @@ def test_check_judges_by_the_tolerances_that_are_given(daemon, client):
 
 
 def test_what_the_hosts_stops_explain_is_neither_kept_nor_broken(daemon, client):
-    """The daemon is stopped for much longer than the tolerance while I/Os are due, so the verdict must be
-    neither kept nor broken."""
+    """While I/Os are due, the daemon is stopped for much longer than the tolerance. So the verdict must be neither
+    "kept" nor "not kept".
+    """
     daemon.cli("inject", "d", "-D", "100ms")
     client.many(60, 8)
 
@@ -268,7 +269,7 @@ def test_what_a_command_was_given_is_said_at_its_end(daemon):
 
 
 def test_a_rule_of_a_command_ends_with_its_client(daemon):
-    """The rule of a command must end even if the client is killed and cannot clear it."""
+    """The rule of `inject … -- CMD` must end even if `inject` is killed and cannot clear it."""
     client = daemon.start("inject", "d", "-D", "2ms", "--name", "slow", "--", "sh", "-c", "echo $$; exec sleep 1000")
     command = int(client.stdout.readline())
     assert [rule["name"] for rule in daemon.rules().values()] == ["slow"]

@@ -261,7 +261,8 @@ sys.stdin.read()
 """
 
 
-# A program that ignores SIGTERM. The program has no child processes, because these would outlive it.
+# A program that ignores SIGTERM. A program without child processes, because child processes would outlive it when it
+# is killed.
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.sigwait([signal.SIGUSR1])"
 
 

@@ -1,8 +1,9 @@
-"""Power cuts at any moment of a recorder's work: a naive model, which is fed with the recorder's own calls,
-says what a disk keeps.
+"""Tests power cuts at any moment of a recorder's work. A naive model, which gets the recorder's own system calls,
+computes what a disk would keep.
 
-strace reports the calls. After a cut, the model keeps the flushed data, and any part of the rest: a name in a folder
-that was not flushed is the old or the new one, and a file that was not flushed has its bytes up to some length.
+strace reports the calls. After a cut, the model has the flushed data and any part of the rest. In a folder that was
+not flushed, each name is as it was before or after the change; a file that was not flushed has its bytes only up to
+some length.
 """
 
 import os
@@ -54,7 +55,9 @@ class File:
 
 
 class Disk:
-    """The names of files, and of folders (as `None`), below a root: in the page cache, and on the disk."""
+    """The files and folders below a root by their names, with `None` for a folder: as they are in the page cache, and
+    as they are on the disk.
+    """
 
     def __init__(self, root):
         self.root, self.now, self.flushed = str(root), {}, {}
@@ -144,7 +147,7 @@ def test_a_power_cut_leaves_whole_files(traced, directory):
     flushes = [at for at, (name, _) in enumerate(seen) if "sync" in name]
     assert len(flushes) > 5 * ROUNDS
     chance = random.Random(15)
-    # The kinds of cuts: of the data that was not flushed, a cut keeps nothing, everything, or any part.
+    # A power cut keeps nothing, everything, or a random part of the data that was not flushed.
     keeps = [lambda n: 0, lambda n: n - 1, chance.randrange]
     cuts = sorted(chance.choices(range(len(seen)), k=CUTS - 1)) + [len(seen)]
     disk, done, answers = Disk(root), 0, 0
@@ -163,7 +166,7 @@ def test_a_power_cut_leaves_whole_files(traced, directory):
         assert "damaged" not in listed.stderr, listed.stderr
         answers += 1
     assert answers > CUTS / 4
-    # The last cut comes after the end, and keeps only the flushed data.
+    # The last power cut comes after the recorder's last call, and keeps only the flushed data.
     kept = directory / "kept"
     kept.mkdir()
     disk.cut(kept, lambda n: 0)

@@ -46,7 +46,7 @@ def asked(recording, statistic, *words):
 
 
 def counts(document):
-    """The numbers of I/Os and bytes in the whole answer, and those of each value."""
+    """The numbers of I/Os and bytes, in the whole answer and for each value of the breakdown."""
     values = {value["value"]: (value["count"], value["bytes"]) for value in document["values"]}
     return document["count"], document["bytes"], values
 
@@ -209,7 +209,9 @@ def test_an_anonymous_part_has_no_names(recording, directory):
 
 
 def test_each_fact_is_that_of_the_single_ios(recording):
-    """A question reads only some columns: these must include each column that it needs."""
+    """For each question dashpot reads only some columns of a recording, and these must include every column that the
+    question needs.
+    """
     ios = [json.loads(line) for line in run(BINARY, "snoop", "--in", recording, "--json").stdout.splitlines()]
     for wait in ("recv", "throttle", "queue", "suspend", "store", "hold", "reply"):
         [told] = asked(recording, f"disk.{wait}")

@@ -156,7 +156,7 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert disk["busy_percent"] is None or 0 < disk["busy_percent"] <= 100
 
 
-# The history of a recording, as the recording itself shows it.
+# The events of a recording, as `record show` lists them.
 
 def recorded(daemon, recording, work):
     recorder = daemon.start("record", "-o", recording)

@@ -82,8 +82,8 @@ def test_iolatency_has_the_format_of_the_original(daemon, client):
 
 
 def test_iolatency_misses_nothing_that_is_slow(daemon, client):
-    """iolatency must miss no slow I/O. The original tool forgets the I/O in flight when an interval ends; if
-    I/Os took as long as the interval, it would see none.
+    """iolatency must miss no slow I/O. The original tool forgets the I/Os in flight when an interval ends; if all I/Os
+    took longer than an interval, it would count none of them.
     """
     daemon.cli("inject", "d", "-D", "1100ms")
     requests = []
@@ -226,8 +226,9 @@ def test_without_a_daemon_the_kernels_disks_are_offered(directory):
 # quantize.
 
 def test_quantize_above_and_below_the_injection(daemon, client):
-    """Measures above and below the injection. A measurement below does not see the injection, which is the
-    trap of the zinject article."""
+    """Measures above and below the injection. Figures that are measured below the injection do not contain it: the
+    article on zinject fell into this trap.
+    """
     daemon.cli("inject", "d", "-D", "10ms")
     report = daemon.start("quantize", "--layer", "disk", "--layer", "store", "--for", "2s")
     while report.poll() is None:
@@ -409,7 +410,7 @@ def test_what_the_counters_know_is_exact_although_no_event_is_remembered(serve, 
     assert sums("disk.errors", "count") == {"all": 30} and sums("disk.errors", "bytes") == {"all": 0}
     assert sum(sums("disk.errors[op=read][client]", "count").values()) == 30
     assert sums("disk.ops[op=read][type=r*][error=*]", "count") == {"all": 30}
-    # Facts that only events have are lost, and the report must say so.
+    # The offsets of I/Os come only from events. For the dropped events they are lost, and the report must say so.
     assert sum(one["lost"] for one in told["disk.ops[offset]"]) == 238
 
 

@@ -1,5 +1,5 @@
-"""For a live daemon, the kernel's disks, a simulation and a recording, a question must have the same answer
-as a naive computation over the single I/Os.
+"""The answer to a question about a live daemon, the kernel's disks, a simulation or a recording must be the same as
+that of a naive computation from the single I/Os.
 """
 
 import json
@@ -45,7 +45,7 @@ def test_a_simulation_counts_as_a_list_does(tmp_path, seed):
         for layer, report in zip(layers, told["reports"])
     }
     assert all(len(ios) > 1_000 for ios in known.values())
-    # Dirty data goes to the disks only while a txg syncs, and reads at any time.
+    # A pool writes dirty data to its disks only while a txg syncs, but reads from them at any time.
     written = {io["txg"] for io in known["disk"] if io["class"] == "async_write"}
     assert written == {"syncing"} and {io["txg"] for io in known["volume"]} == {"open", "syncing"}
     questions = [
@@ -77,7 +77,8 @@ def test_a_daemon_and_its_recording_count_as_a_list_does(serve, directory, seed)
     daemon.cli("inject", "a", "-D", "2ms:2", "-T", "write")
     daemon.cli("inject", "b", "-e", "EIO", "-T", "read", "--every", "5")
     clients = [Client(daemon, name) for name in "aab"]
-    # The conditions of the live reports select by values that these I/Os have.
+    # The conditions of the live reports use values of the I/Os of this first recording, so that they select
+    # something.
     pilot = daemon.start("record", "-o", directory / "pilot")
     assert "until Ctrl-C" in pilot.stdout.readline()
     for client in clients:

@@ -1,5 +1,5 @@
-"""The services of the Debian package, with the capabilities and the filter of system calls that their units give them:
-runc stands for systemd, which is not the first process here.
+"""Runs the services of the Debian package with the capabilities and the filter of system calls that their units set.
+runc replaces systemd, which does not run here.
 """
 
 import os

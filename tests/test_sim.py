@@ -95,7 +95,7 @@ def test_json_counts_what_the_client_asked_for(lab):
 
 
 def test_failures_are_told_apart_from_latencies(lab):
-    """Every second write fails at once; latencies must cover only the others, which take 1 ms."""
+    """Every second write fails at once. Latencies must include only the writes that succeed, which take 1 ms."""
     path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["-e EIO -T write --every 2"]\n'
                '[workload.w]\ntarget = "d"\nthink = "1ms"\n[sim]\nlasts = "300ms"\n')
     text = sim(path).stdout
@@ -244,7 +244,7 @@ def test_the_same_interval_at_every_layer(lab):
 
 
 def test_a_volume_is_the_same_with_its_store_beside_it():
-    """A volume's latency must include the wait for the throttle, and must be the same beside its store's."""
+    """A volume's latency must include the wait for the throttle, also in a report that has its store's latency."""
     flood = LABS / "scenario2-legacy.toml"
     beside, _ = of_report(flood, "quantize --layer volume --layer store", "--for", "60s")
     [alone] = of_report(flood, "quantize --layer volume", "--for", "60s")

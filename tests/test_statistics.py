@@ -45,7 +45,7 @@ def wait_until_over(daemon, second):
 
 @pytest.fixture
 def ten(serve):
-    """Ten disks, one of which is slow, each with the same load; and the seconds of the load."""
+    """A daemon with ten disks under the same load, one of which is slow; and the seconds for which the load ran."""
     disks = [word for n in range(10) for word in ("-d", f"c1t{n}d0=ram,size=64M")]
     daemon = serve(*disks, "-r", "c1t3d0 -D 100ms -T read")
     daemon.begun = ask(daemon, "/v1/clock")["now_ns"] // SECOND
@@ -101,8 +101,10 @@ def test_columns_are_what_the_single_ios_add_up_to(ten):
 
 
 def test_both_memories_tell_the_same_latencies(ten):
-    """The daemon answers a question without a condition from its memory of seconds, and the same question
-    with a condition, which all I/Os meet, from single I/Os. Both answers must be the same."""
+    """The daemon answers a question without a condition from its memory of seconds, and the same question with a
+    condition from single I/Os. If all I/Os meet the condition, both answers must be the same. Both answers must be the
+    same.
+    """
     one = columns(ten, "disk.latency[op]", **ten.during)
     other = columns(ten, "disk.latency[size>=0][op]", **ten.during)
     assert one["columns"] == other["columns"] != []
@@ -228,8 +230,7 @@ def test_words_have_the_values_that_are_known(daemon):
 
 
 def test_the_engine_expects_what_a_rule_will_do(daemon):
-    """The daemon runs the I/Os of a load that had no rule again, under a rule, and must expect what the rule
-    would do."""
+    """The load runs without a rule. The daemon simulates its I/Os under a rule, and must predict the rule's effect."""
     daemon.cli("load", daemon.uri("d"), "--rate", "100", "--depth", "4", "--time", "2s")
     last = ask(daemon, "/v1/clock")["now_ns"] // SECOND
     wait_until_over(daemon, last)

@@ -27,7 +27,7 @@ def stopped(daemon, seconds):
         eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it is stopped")
         over = time.monotonic() + seconds
         yield
-        # The sleep makes the stop last at least this long; no result depends on it.
+        # This sleep only makes the stop last at least that long; the test does not wait for a result with it.
         time.sleep(max(0, over - time.monotonic()))
     finally:
         daemon.process.send_signal(signal.SIGCONT)
@@ -121,8 +121,9 @@ def test_what_was_due_while_the_daemon_was_stopped_is_told_apart(serve):
 
 
 def test_a_daemon_that_was_not_stopped_says_nothing_of_it(serve):
-    """A daemon that was not stopped must not report a stop. A busy host stops daemons now and then, so the
-    test tries until a daemon was not stopped."""
+    """A daemon that was not stopped must not report a stop. A busy host stops daemons now and then, so the test starts
+    new daemons until one was not stopped.
+    """
     def says_nothing():
         daemon = serve("-d", "d=ram,size=64M", "--shards", "1")
         text, stops = daemon.cli("status").stdout, shard(daemon)["stops"]

@@ -60,8 +60,9 @@ class Sysstat:
 
 
 def sysstat_of(node, work):
-    """The figures of an interval that contains all of the work, the length of the interval, and the
-    result of the work."""
+    """Does the work within one interval of a report. Returns the figures of that interval, its length, and the result
+    of the work.
+    """
     for seconds in (5, 10, 20, 40):
         tool = Sysstat(node, seconds)
         result = work()

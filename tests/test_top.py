@@ -342,7 +342,7 @@ def test_a_simulation_stays_on_its_last_look(lab, terminal):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
 def test_a_signal_ends_a_simulation(lab, terminal, name):
-    # At this speed the machine simulates as fast as it can, so the simulation is always busy.
+    # No machine can simulate this fast, so the simulation never has to wait for the clock.
     top = terminal(None, "--sim", lab(), "--speed", "1000")
     top.sees("write throttle")
     os.kill(top.pid(), getattr(signal, name))

@@ -238,7 +238,7 @@ def test_bad_labs_are_refused_with_place_and_remedy(directory, text, message):
     path.write_text(text)
     refused = run(BINARY, "run", path, "--", "true", code=None)
     assert refused.returncode != 0 and message in refused.stderr, refused.stderr
-    # A simulation has no stores, so it does not report faults that only a store finds.
+    # A simulation opens no stores, so it does not find the mistakes in a lab that only a store can find.
     if "read-only" not in message and "takes no less" not in message:
         refused = run(BINARY, "sim", path, code=None)
         assert refused.returncode != 0 and message in refused.stderr, refused.stderr

@@ -1,4 +1,4 @@
-"""A daemon that does not answer: the command line reports the state of the daemon, and does not wait for ever."""
+"""If a daemon does not answer, the command line must not wait for ever, and must report the state of the daemon."""
 
 import os
 import signal

@@ -130,7 +130,7 @@ class Wire:
         return reply.error
 
     def in_step(self):
-        """Whether client and server still agree about the position in the stream."""
+        """Sends a request, and returns whether client and server still agree about the position in the stream."""
         return self.call(CMD_READ, 0, 4096, cookie=0x5157E9) == 0
 
 

@@ -9,8 +9,9 @@ use std::sync::Once;
 use dashpot_recording::read_unverified;
 use libfuzzer_sys::fuzz_target;
 
-/// libFuzzer ends the program at any panic, even at a panic that the reader catches: some bytes break assertions of
-/// the Parquet crate. With this hook, only a panic that the reader does not catch ends the program.
+/// Some bytes make the Parquet crate panic, and the reader catches that. But libFuzzer ends the program at
+/// any panic, even at one that is caught. With this hook, only a panic that the reader does not catch ends
+/// the program.
 static KEEP_GOING: Once = Once::new();
 
 fuzz_target!(|bytes: &[u8]| {

@@ -56,7 +56,7 @@ def dashpot_disk(dashpot: library.Daemon) -> Iterator[library.Disk]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test with the marker has a daemon, even if it asks for none."""
+    """Gives a test with the marker a daemon, even if the test does not ask for the fixture."""
     if item.get_closest_marker("slow_disk"):
         names: List[str] = getattr(item, "fixturenames", [])
         names.extend(name for name in ("dashpot", "dashpot_disk") if name not in names)
@@ -110,7 +110,7 @@ def _of_marker(daemon: library.Daemon, words: str, disk: Optional[str] = None, a
 
 
 def _ended(rule: library.Rule, error: Optional[BaseException]) -> Optional[BaseException]:
-    """Clears a rule. Returns the error of the test, or else that of the rule."""
+    """Clears a rule. Returns the error of the test if there is one, or else the error of the rule."""
     try:
         rule.__exit__(type(error) if error else None, error, None)
     except Exception as cause:

@@ -35,7 +35,7 @@ exit $ended
 
 @pytest.fixture
 def root(tmp_path):
-    """A root that is empty except for the directory of sockets, which an image has, too."""
+    """A root that is empty except for `/tmp`, where the sockets are; the release's image has this directory, too."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "tmp").chmod(0o1777)
     return tmp_path

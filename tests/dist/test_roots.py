@@ -52,7 +52,9 @@ def debian(release):
 
 
 def musl():
-    """The C library of Alpine, unpacked but not installed: a JVM on this host would take it for the host's own."""
+    """The C library of Alpine. It is unpacked but not installed, because a JVM on this host would mistake it for the
+    host's own.
+    """
     kept = ROOTS / ".musl"
     if not kept.exists():
         draft = ROOTS / ".draft"

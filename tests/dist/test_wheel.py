@@ -1,5 +1,5 @@
-"""The wheels of a release: which one pip takes on which system, and how soon a user's first test says that the
-database runs without fsync.
+"""Tests which wheel of a release pip takes on which system, and how soon a user's first test reports that the database
+runs without fsync.
 """
 
 import json

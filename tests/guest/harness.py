@@ -14,8 +14,8 @@ from conftest import BINARY, ROOT
 
 TARGET = os.environ.get("CARGO_TARGET_DIR", "target")
 
-# The beginning of every case. A case that succeeds does not print its errors.
-# `eventually` repeats a command until it succeeds. If it never succeeds, the guest's own time limit ends the case.
+# The beginning of every case. A case that succeeds does not print its errors. `eventually` repeats a command until it
+# succeeds. If the command never succeeds, the guest's own time limit ends the case.
 PROLOGUE = """
 set -eu
 exec 2>/run/errors

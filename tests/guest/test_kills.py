@@ -13,8 +13,9 @@ ROUNDS = int(os.environ.get("KILLS", 2))
 
 @pytest.mark.parametrize("way", ["nbd", "ublk"])
 def test_kills_at_random_moments_leave_nothing(guest, way):
-    """Kills leave nothing. Each waiting process goes on before any command cleans up, because the kernel
-    fails its I/O, at once or after 25 s."""
+    """Kills leave nothing. Each process that waits for I/O must go on even before a command cleans up, because the
+    kernel fails its I/O at once or after 25 s.
+    """
     seed = int(os.environ.get("SEED", random.randrange(1 << 15)))
     print(f"to reproduce: SEED={seed}")
     said = guest(f"RANDOM={seed} way={way} rounds={ROUNDS}" + """

@@ -21,8 +21,9 @@ echo "$node"
 
 
 def test_the_same_delay_as_the_device_mappers(guest):
-    """Compares dashpot's delay with the device mapper's at depth 64. The device mapper may be early, and
-    dashpot never is; in emulated time the test can check no more."""
+    """Compares dashpot's delay with the device mapper's at depth 64. The device mapper may be early, but dashpot must
+    never be. Because time is emulated, the test can check no more than that.
+    """
     said = guest("""
 modprobe brd rd_nr=1 rd_size=65536
 modprobe dm-delay

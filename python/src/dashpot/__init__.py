@@ -5,8 +5,8 @@
             ...                          # the program under test, on d["db"].uri
             assert slow.held > 0
 
-A rule that leaves its block without having injected anything raises `NothingInjected`, with the daemon's
-reason. Times are integers in nanoseconds, and their names end in `_ns`.
+If a rule has injected nothing by the end of its `with` block, it raises `NothingInjected`, with the daemon's reason.
+Times are integers in nanoseconds, and their names end in `_ns`.
 """
 
 from ._binary import find_program

@@ -18,8 +18,8 @@ from ._errors import DashpotError, NotStarted
 
 # When it is ready, `serve` prints its API's address after this word.
 _ANNOUNCED = "API  "
-# A Python script: it writes the API's address to the descriptor that its first argument names, and then becomes
-# the command in its other arguments.
+# A Python script that writes the API's address to the file descriptor whose number is its first argument, and then
+# becomes the command in its other arguments.
 _SAY_AND_BECOME = """
 import os, sys
 say, command = int(sys.argv[1]), sys.argv[2:]
@@ -95,7 +95,7 @@ def run(
     words += [*options, *([lab] if lab else [])]
     log = tempfile.TemporaryFile()
     reading, writing = os.pipe()
-    # If this process is killed before the daemon watches it, the daemon finds the pipe broken, and ends.
+    # If this process is killed before the daemon has begun to watch it, the daemon finds the pipe broken, and ends.
     try:
         started = _start(program, words, command, writing, log)
     except BaseException:
@@ -145,6 +145,8 @@ def _announced(process: subprocess.Popen[bytes], reading: int, deadline: float) 
 
 
 def _read(log: IO[bytes]) -> str:
-    """The whole log. `pread` does not move the file offset, which the daemon's descriptor shares."""
+    """The whole log. The function uses `pread`, because a read would move the file offset, which the daemon's
+    descriptor shares.
+    """
     size = os.fstat(log.fileno()).st_size
     return os.pread(log.fileno(), size, 0).decode(errors="replace")

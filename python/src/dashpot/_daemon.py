@@ -27,7 +27,8 @@ class Daemon(Mapping[str, Disk]):
         self._program = program
         #: The rules whose `with` blocks this process is in.
         self.armed: Set[Rule] = set()
-        #: The rules whose blocks ended last, and descriptions of the daemon from moments when blocks failed.
+        # : The last rules whose `with` blocks have ended, and descriptions of the daemon at the moments when blocks
+        # failed.
         self.ended_rules: Deque[Rule] = deque(maxlen=100)
         self.failures: Deque[str] = deque(maxlen=3)
 
@@ -43,7 +44,7 @@ class Daemon(Mapping[str, Disk]):
     def __len__(self) -> int:
         return len(self._names())
 
-    # A daemon is equal only to itself, and counts as true even if it has no disks.
+    # Unlike other mappings, a daemon is equal only to itself, and is true even if it has no disks.
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
@@ -132,7 +133,7 @@ class Daemon(Mapping[str, Disk]):
         )
 
     def raise_failed(self, changed: Json) -> None:
-        """Raises an error if a call could change only some disks."""
+        """Raises an error if a request for all disks changed only some of them."""
         failed = [f"{one['disk']}: {one['error']}" for one in changed["failed"]]
         if failed:
             raise DashpotError("; ".join(failed))

@@ -23,7 +23,7 @@ class NotStarted(DashpotError):
 
 
 class NothingInjected(AssertionError):
-    """A rule was cleared without having injected anything, so the tested program has not used a slow disk.
+    """A rule was cleared before it had injected anything, so the tested program has not used a slow disk.
 
     `reason` is the daemon's explanation.
     """

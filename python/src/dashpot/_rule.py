@@ -111,7 +111,7 @@ class Rule:
             self._lease.close()
 
     def remember(self) -> None:
-        """Keeps the rule's figures as they are now: after a reset, the daemon no longer knows them."""
+        """Keeps a copy of the rule's present figures, because after a reset the daemon no longer has them."""
         self._last = self.state()
         self._daemon.armed.discard(self)
 
@@ -133,7 +133,9 @@ class Rule:
             raise NothingInjected(self.words, self.disk, self.why_nothing, _hint(self.state()))
 
     def _end(self, failing: bool) -> None:
-        """Clears the rule. If its block failed, first keeps a description of all rules and the oldest I/Os."""
+        """Clears the rule. If the `with` block failed, the rule first keeps a description of all rules and of the
+        oldest I/Os.
+        """
         try:
             if failing:
                 self._daemon.failures.append(self._daemon.describe())

@@ -6,9 +6,9 @@
     with slow(DockerContainer("postgres:17"), "db=path:/var/lib/postgresql/data", "db -D 20ms -T sync") as container:
         ...
 
-The program dashpot is copied into the container, and becomes its entry point; the image stays as it is. The
-rules are armed from the start to the end, because a path disk belongs to the program that dashpot starts.
-This module imports nothing of `testcontainers`: it uses the container that it gets.
+The program dashpot is copied into the container, and becomes its entry point; the image stays as it is. The rules are
+armed from the start of the container to its end, because a path disk exists only as long as the program that dashpot
+starts. This module imports nothing of `testcontainers`: it uses the container that it gets.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from ._figures import Json
 __all__ = ["SlowContainer", "slow"]
 
 _PROGRAM = "/dashpot"
-# How many seconds a program has to end after SIGTERM: more than Docker's ten, because the files of a database
-# are slow while it shuts down, too. Podman kills a container at once if the client names no time.
+# How many seconds a program has to end after SIGTERM. These are more than Docker's ten, because a database's files
+# are still slow while it shuts down. The helper always gives this time, because otherwise podman would kill the
+# container at once.
 _TO_END = 60
 # The names of machines that `uname -m` prints, and the names that images have for them.
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
