@@ -89,7 +89,7 @@ function sourceWords({ kind, name }: Source): string {
   return kind === "daemon" ? "a daemon" : `the ${kind} ${cut(name, 60)}`;
 }
 
-/** How good the contact is, in words: the dot shows the same. */
+/** Says in words whether the page has contact with its source; the dot shows the same by its colour. */
 function Contact({ feed }: { feed: Feed }) {
   useTick(1_000);
   const { contact } = feed;
@@ -104,7 +104,7 @@ function Contact({ feed }: { feed: Feed }) {
   );
 }
 
-/** The trouble with the contact, and the one step that helps. */
+/** Says why the page has no contact with its source, and what the reader can do. */
 function Trouble({ feed }: { feed: Feed }) {
   useTick(1_000);
   const { contact } = feed;

@@ -59,7 +59,8 @@ async function savedUpTo(second) {
 }
 
 const scenarios = {
-  /** The page loads under its policy, asks only its own daemon, and keeps the token out of its address. */
+  /** The page loads under its security policy, sends requests to its own daemon only, and keeps the token out
+   *  of its address. */
   async loads() {
     await page.goto(address);
     await counted();
@@ -184,7 +185,7 @@ const scenarios = {
     const away = (await flagged()) / before;
     assert.ok(away > 0.75 && away < 1.3, `the cursor went to ${away} times its number`);
     await page.locator(".panel .state:has(button)").waitFor({ state: "detached" });
-    // On a busy host, more I/Os of the shown seconds may have arrived since.
+    // On a busy host, the daemon may count more I/Os of the shown seconds later.
     assert.ok(sum(await saved()) >= all);
     assert.deepEqual(complaints, []);
   },
@@ -363,7 +364,7 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** The page of another source has the devices of that source, names the source, and has no view of rules. */
+  /** The page of a source other than a daemon names the source and its devices, and has no view of rules. */
   async views() {
     const [words, device] = rest;
     await page.goto(address);

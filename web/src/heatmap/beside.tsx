@@ -56,7 +56,7 @@ const HUES = {
   light: ["#C8500A", "#2A4F9E", "#1E9E8A", "#842662", "#B98A00", "#2E8090", "#494E17", "#955351"],
   dark: ["#FF8A4C", "#6D9BEA", "#9EECDF", "#EAA0B4", "#87763B", "#5ACCF0", "#E3E38D", "#B4847B"],
 };
-/** The index of each name's colour: a name keeps its colour in all panels. */
+/** For each name, the index of its colour, which is the same in all panels. */
 const given = new Map<string, number>();
 
 export function hueOf(name: string, dark: boolean): string {

@@ -52,7 +52,7 @@ export interface Grid extends Table {
   rows: Rows;
   /** The I/Os of each cell, ordered by column, then by row. */
   counts: Float64Array;
-  /** For each highlighted value, its part of the cells' I/Os. */
+  /** For each highlighted value, how many of each cell's I/Os have this value. */
   parts: Float64Array[];
   /** For each column, the number of I/Os below the first row. */
   under: Float64Array;
@@ -97,7 +97,7 @@ const DEFAULT_LOW = 1e4;
 const DEFAULT_HIGH = 1e9;
 const LINEAR_ROWS = 40;
 const ZOOMED_ROWS = 64;
-/** In place of a row: the bucket is not in view. */
+/** Stands for the row of a bucket that is not in view. */
 export const NOWHERE = 0xffff;
 
 /** Rows that show all numbers. For latencies, the rows cover at least 10 µs to 1 s. `crop` is the share of

@@ -11,7 +11,7 @@ export interface Look {
   colour: ColourScale;
   /** The count that gets the last colour of the ramp. */
   most: number;
-  /** Whether single I/Os get a colour from the middle of the ramp. */
+  /** Whether even a single I/O gets a colour from the middle of the ramp, so that it is easy to see. */
   enhance: boolean;
   hues: string[];
   /** The seconds between two time lines. */

@@ -202,7 +202,7 @@ export function countsOf(past: Past, series: Series, view: View, unit: CountUnit
   return tabulate(past, series, view, (part: Part) => (unit === "bytes" ? part.bytes : part.count));
 }
 
-/** The end of the axis, which all panels with the same metric share, so that these panels are comparable. */
+/** The end of the vertical axis: panels with the same metric have the same end, so that they can be compared. */
 export function useTops(feed: Feed, statistics: Statistic[], view: View): Tops {
   const counted = statistics.filter((one) => !isOfNumbers(one.metric));
   const all = counted.map((one) => feed.follower!.of(written(one)));
@@ -229,7 +229,7 @@ function List({ feed, statistic, chosen, choose, dark, change, table, column, un
     factor={(name) => (statistic.layer === "volume" && statistic.by === "device" ? blocksOf(feed, name) : null)} />;
 }
 
-/** The breakdown that the page proposes after the reader has chosen one value. */
+/** The breakdown that the page proposes next, after the reader has chosen one value of the present breakdown. */
 function nextBy({ by, conditions, metric }: Statistic): string | null {
   if (metric === "offset") return null;
   const isTaken = (word: string): boolean => word === by || conditions.some((one) => one.startsWith(`${word}=`));
@@ -254,7 +254,7 @@ function useSteadyMost(most: number, live: boolean): number {
   return held.current.most;
 }
 
-/** Steps through the cells of the view with the largest numbers, the largest first. */
+/** Moves the cursor to the highest cell of each column in turn, beginning with the largest numbers in view. */
 function useSlowest(grid: Grid, { setCursor, pause, index }: PanelProps): (next: boolean) => void {
   const at = useRef(0);
   return (next) => {
@@ -271,7 +271,8 @@ function useSlowest(grid: Grid, { setCursor, pause, index }: PanelProps): (next:
   };
 }
 
-/** The arrow keys move the cursor in the panel that has the cursor; other keys control this panel. */
+/** Handles keys if the cursor is in this panel: the arrow keys move the cursor, and `other` handles all other
+ *  keys. */
 function useCursorKeys({ cursor, index, setCursor, view }: PanelProps, { columns }: Table, rows: number, other: (key: string, from: Cursor, shift: boolean) => boolean): void {
   useKeys((key, event) => {
     if ((cursor?.panel ?? 0) !== index || columns.length === 0) return false;

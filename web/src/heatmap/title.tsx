@@ -49,7 +49,8 @@ function questions(feed: Feed, statistic: Statistic): [string, Statistic][] {
   const other = layer === "disk" ? "volume" : "disk";
   const found: [string, Statistic][] = [];
   if (feed.namesOf(other).length > 0) {
-    // Leave out these conditions: a volume's device is not a disk, and disks and volumes have different clients.
+    // Leave out the conditions that make no sense at the other layer: disks and volumes have different names,
+    // clients and rules.
     const conditions = statistic.conditions.filter((one) => !/^(device|client|rule|lane)[=!]/.test(one));
     found.push([`of ${other}s`, { layer: other, metric, conditions, by: by === "device" ? null : by }]);
   }

@@ -23,7 +23,7 @@ export type Contact =
 /** An event that the lane of events shows. */
 export interface Happening {
   second: number;
-  /** The second at which it ended; null while it lasts. */
+  /** The second at which the event ended; null while it lasts. */
   until: number | null;
   words: string;
   kind: "rule" | "note";
@@ -35,9 +35,9 @@ const AFTER_MS = 60;
 /** How many statuses are kept. */
 const STATUSES = 60;
 const RETRY_MS = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
-/** How many seconds of all devices the page reads at the start, for the devices' figures. */
+/** When the page opens, it reads this many past seconds of all devices, for the figures in the list of devices. */
 const FIRST = 15;
-/** How many seconds of all devices the page keeps. */
+/** The page keeps the figures of all devices for this many seconds. */
 const DEVICES_KEPT = 30;
 
 export type Source = Schemas["Source"];
@@ -63,7 +63,7 @@ export class Feed {
   answeredAt = 0;
   private startedNs: number | null = null;
   private pageTag: string | null = null;
-  /** The next second whose figures of all devices the feed reads. */
+  /** The first second whose figures of all devices the feed has not read yet. */
   private next = 0;
   private failures = 0;
   private timer = 0;
@@ -134,7 +134,7 @@ export class Feed {
     return 1_000 - (clock.now_ns % 1e9) / 1e6 + AFTER_MS;
   }
 
-  /** Reads the seconds that have ended since the last answer, of all devices. */
+  /** Reads the figures of all devices for the seconds that have ended since the last answer. */
   private async readDevices(clock: Schemas["Clock"]): Promise<void> {
     const past = this.past!;
     const [since, to] = [Math.floor(clock.started_ns / 1e9), Math.floor(clock.now_ns / 1e9)];

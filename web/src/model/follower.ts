@@ -8,7 +8,7 @@ import { Series } from "./series";
 
 /** The page reads at most this many columns at once. */
 const PIECE = 900;
-/** After this many seconds the page asks for a second that the stream has not brought. */
+/** If the stream has not brought a second this many seconds after its end, the page asks for it. */
 const LATE = 3;
 /** The page keeps at most this many columns; a daemon keeps as many seconds. */
 const KEPT = 3_600;
@@ -23,7 +23,7 @@ export class Follower {
   /** The names of the statistics in the stream, one per line. */
   private streamed = "";
   private stream: AbortController | null = null;
-  /** The first second that the stream has brought; the page reads earlier seconds from the past. */
+  /** The first second that the stream has brought; the page asks for earlier seconds. */
   private streamedFrom = 0;
 
   constructor(private readonly api: Api, private readonly layout: Layout, private readonly tell: () => void) {}
@@ -39,7 +39,8 @@ export class Follower {
     return series;
   }
 
-  /** Follows these statistics from now on: the page shows them from this second on, in columns of `step` seconds. */
+  /** Follows these statistics from now on. The page shows them from second `from` on, in columns of `step`
+   *  seconds. */
   follow(names: string[], from: number, step: number): void {
     this.names = [...new Set(names)];
     this.from = from;
@@ -100,7 +101,7 @@ export class Follower {
       const body = await this.api.open("/v1/statistics/watch", { statistics: names }, stream.signal);
       for await (const event of eventsOf(body)) this.take(names, event);
     } catch {
-      // The page reads the seconds that the stream did not bring as a part of the past.
+      // The stream has ended. The page reads the seconds that it did not bring like any other past.
     }
     if (this.stream === stream) [this.stream, this.streamed] = [null, ""];
   }

@@ -66,7 +66,8 @@ export class Past {
     if (!this.spans.some((span) => second >= span.from && second < span.to)) return "missing";
     if (series.has(second)) return "known";
     if (second >= series.forgottenTo) return "unread";
-    // The page did not read these seconds before the earlier daemon ended.
+    // The present daemon has forgotten its early seconds of this statistic. Those of an earlier daemon are
+    // missing: it ended before the page read them.
     return second >= this.spans.at(-1)!.from ? "before" : "missing";
   }
 

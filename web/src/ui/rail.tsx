@@ -25,7 +25,7 @@ export function lately(feed: Feed, layer: Layer, device: string): Lately {
     const parts = series.seconds.get(second) ?? [];
     const part = parts.find((one) => one.value === device);
     if (part?.numbers) all.add(part.numbers);
-    // A second counts only a limited number of devices separately, so this device may be a part of "other".
+    // In each second, only a limited number of devices count separately, so this device may be a part of "other".
     else if (parts.some((one) => one.value === "other")) return unknown;
   }
   return { opsPerSecond: all.count / (past.to - from), p99: all.percentile(990_000) ?? (all.count > 0 ? all.max : null) };

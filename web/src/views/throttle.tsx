@@ -16,13 +16,14 @@ const WIDTH = 760;
 /** The width of the words on the left. */
 const MARGIN = 90;
 const HEIGHT = 180;
-/** Delays from 1 µs to 100 ms, as OpenZFS bounds them. */
+/** The range of the delay axis: 1 µs to 100 ms, which is OpenZFS's largest delay. */
 const LOW_NS = 1e3;
 const HIGH_NS = 1e8;
 const POINTS = 200;
 /** How many past positions of the live point its trail shows. */
 const TRAIL = 12;
-/** How many transaction groups are drawn at most, and the lengths that their time axis can have. */
+/** The largest number of transaction groups that are drawn, and the possible lengths of their time axis, in
+ *  seconds. */
 const TXGS = 12;
 const TXG_SECONDS = [5, 15, 60];
 

@@ -14,7 +14,7 @@ interface Node {
   column: number;
   name: string;
   note: string;
-  /** Whether the node belongs to a pool. Other nodes are drawn below, so that their wires cross no other wires. */
+  /** Whether the node belongs to a pool. Nodes outside of pools are drawn below these, so that wires do not cross. */
   pooled: boolean;
   /** Operations in a second; null if they are unknown. */
   ops: number | null;

@@ -5,7 +5,7 @@ import type { Feed } from "../model/feed";
 
 /** Rates cover this many of the last seconds. */
 export const LATELY = 10;
-/** The page marks an amplification by this factor or more. */
+/** The page marks volumes whose writes become this many blocks or more. */
 export const MUCH = 4;
 
 export interface Writes {
@@ -28,7 +28,7 @@ export function writesOf(feed: Feed, name: string): Writes | null {
   return { bytes, blocks: bytes / now.block_bytes, block: now.block_bytes };
 }
 
-/** How many blocks a write to a volume becomes; null if there are not many. */
+/** How many blocks a client's write to a volume becomes on average; null if these are fewer than `MUCH`. */
 export function blocksOf(feed: Feed, name: string): number | null {
   const blocks = writesOf(feed, name)?.blocks ?? 0;
   return blocks >= MUCH ? blocks : null;
