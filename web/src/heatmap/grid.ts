@@ -182,16 +182,16 @@ export function makeGrid(past: Past, layout: Layout, series: Series, view: View,
 
 function addCells(grid: Grid, layout: Layout, at: number, { buckets, counts }: Sparse, part: Float64Array | undefined): void {
   const height = grid.rows.edges.length - 1;
-  buckets.forEach((bucket, index) => {
-    const row = grid.rows.of[bucket]!;
+  for (let index = 0; index < buckets.length; index += 1) {
+    const row = grid.rows.of[buckets[index]!]!;
     if (row === NOWHERE) {
-      if (layout.from[bucket]! < grid.rows.edges[0]!) grid.under[at]! += counts[index]!;
-      return;
+      if (layout.from[buckets[index]!]! < grid.rows.edges[0]!) grid.under[at]! += counts[index]!;
+      continue;
     }
     const place = at * height + row;
     grid.counts[place]! += counts[index]!;
     if (part) part[place]! += counts[index]!;
-  });
+  }
 }
 
 /** The figures of a cell, for the card and for a screen reader. */

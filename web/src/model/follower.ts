@@ -72,25 +72,42 @@ export class Follower {
     if (accepted.length > 0 && accepted.join("\n") !== this.streamed) void this.watch(accepted);
   }
 
+  /** Reads what the page lacks of a series, the newest piece first. */
   private async read(series: Series): Promise<void> {
     if (series.reading || series.refused !== null) return;
+    let asked = this.ask(series, Infinity);
+    if (asked === null) return;
+    series.reading = true;
+    try {
+      while (asked !== null) {
+        const columns: Schemas["Columns"] = await asked.answer;
+        // The daemon makes the next piece while the page adds and draws this one.
+        asked = this.ask(series, asked.from);
+        series.addColumns(columns);
+        series.reading = asked !== null;
+        this.tell();
+        this.fill();
+      }
+    } catch (error) {
+      series.reading = false;
+      // Without contact, the page asks again in the next second.
+      if (error instanceof Refused && error.status < 500 && error.status !== 401) series.refused = [error.message, error.remedy].filter(Boolean).join(": ");
+      this.tell();
+    }
+  }
+
+  /** Asks for the newest piece before `before` that the page lacks; null if the page lacks nothing. */
+  private ask(series: Series, before: number): { from: number; answer: Promise<Schemas["Columns"]> } | null {
     const { step } = series;
     const isStreamed = step === 1 && this.streamed.split("\n").includes(series.name);
     const end = Math.floor((isStreamed ? Math.min(this.to, Math.max(this.to - LATE, this.streamedFrom)) : this.to) / step) * step;
-    const gap = series.gap(Math.floor(Math.max(this.from, series.forgottenTo, this.to - KEPT * step) / step) * step, end);
-    if (gap === null) return;
-    series.reading = true;
-    try {
-      const from = Math.max(gap.from, gap.to - PIECE * step);
-      const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
-      series.addColumns(await this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`));
-    } catch (error) {
-      // Without contact, the page asks again in the next second.
-      if (error instanceof Refused && error.status < 500 && error.status !== 401) series.refused = [error.message, error.remedy].filter(Boolean).join(": ");
-    }
-    series.reading = false;
-    this.tell();
-    if (series.accepted && this.names.includes(series.name)) this.fill();
+    const begin = Math.floor(Math.max(this.from, series.forgottenTo, this.to - KEPT * step) / step) * step;
+    const isFollowed = this.names.includes(series.name) && step === this.step;
+    const gap = isFollowed ? series.gap(begin, Math.min(end, before)) : null;
+    if (gap === null) return null;
+    const from = Math.max(gap.from, gap.to - PIECE * step);
+    const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
+    return { from, answer: this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`) };
   }
 
   private async watch(names: string[]): Promise<void> {

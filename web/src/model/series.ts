@@ -99,10 +99,9 @@ export class Series {
   }
 }
 
-function sparseOf(layout: Layout, said: Schemas["Distribution"]): Sparse {
-  return {
-    count: said.count, min: said.min, max: said.max, sum: Number(said.sum),
-    buckets: Uint16Array.from(said.from, (from) => layout.bucketAt(from)),
-    counts: Float64Array.from(said.counts),
-  };
+function sparseOf(layout: Layout, { count, min, max, sum, from, counts }: Schemas["Distribution"]): Sparse {
+  // A loop, because an hour has half a million buckets, and `Uint16Array.from` takes four times as long.
+  const buckets = new Uint16Array(from.length);
+  for (let at = 0; at < from.length; at += 1) buckets[at] = layout.bucketAt(from[at]!);
+  return { count, min, max, sum: Number(sum), buckets, counts: new Float64Array(counts) };
 }
