@@ -14,8 +14,8 @@ use crate::complain::complain;
 pub(crate) struct ConnectionLimit {
     all: Arc<()>,
     peers: HashMap<String, Arc<()>>,
-    /// Whether the last connection was refused.
-    refuses: bool,
+    /// Whether a refusal was reported. A peer could make dashpot write without end if each were.
+    has_warned: bool,
 }
 
 /// The right to be connected. A connection holds its permit for as long as the connection lives.
@@ -33,8 +33,7 @@ impl ConnectionLimit {
         }
         let of_peer = self.peers.get(peer).map_or(0, living);
         let refuses = living(&self.all) >= CONNECTIONS_MAX || of_peer >= OF_PEER_MAX;
-        let began = refuses && !std::mem::replace(&mut self.refuses, refuses);
-        if began {
+        if refuses && !std::mem::replace(&mut self.has_warned, true) {
             warn_that_it_is_full(peer, of_peer);
         }
         if refuses {
@@ -48,7 +47,7 @@ impl ConnectionLimit {
     }
 }
 
-/// Warns that connections are refused. Called once when the refusals begin, not for each refused connection.
+/// Warns that connections are refused.
 fn warn_that_it_is_full(peer: &str, of_peer: usize) {
     complain(format_args!(
         "dashpot: a connection of {peer}, which has {of_peer}, is refused: one client may have \
