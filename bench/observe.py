@@ -15,7 +15,7 @@ import tempfile
 import time
 
 import process
-from observers import INTERVAL_S, NOBODY, OBSERVERS, Observer
+from observers import NOBODY, OBSERVERS, RECORDER, WHO, observer
 from samples import difference
 from servers import Unavailable
 from table import count, print_table, spread
@@ -40,7 +40,9 @@ def run(bench):
     ours, theirs = (added(samples, name) for name in ("dashpot", "biolatency"))
     if ours and theirs:
         bench.at_most("observing: CPU per I/O added, beside biolatency", CELL, ours.median / max(theirs.median, 1), 1)
-    for name in ("dashpot", "dashpot -Q"):
+    if more := difference(samples, CELL, "cpu_ns", RECORDER, WHO):
+        bench.at_most("recording: CPU ns per I/O added to watching with the same facts", CELL, more.median, 400)
+    for name in ("dashpot", "dashpot -Q", WHO, RECORDER):
         if lost := samples.spread(CELL, name, "lost"):
             where = f"{name} at {count(samples.spread(CELL, name, 'iops').median)} IOPS"
             bench.at_most("observing: events lost", where, lost.most, 0)
@@ -100,15 +102,14 @@ def loop_device():
 
 def watched(bench, name, device):
     with contextlib.ExitStack() as stack:
-        observer = bench.start(stack, name, lambda: Observer(name, device))
-        if observer is None:
+        watch = bench.start(stack, name, lambda: observer(name, device))
+        if watch is None:
             return None
         busy, before = busy_ns(), device.reads()
         iops = fio(device, bench.seconds(2.5, 1))
-        # Wait for the observer's work on its last interval, which is a part of the cost of watching.
-        time.sleep(1.2 * INTERVAL_S)
+        watch.settle()
         spent, done = busy_ns() - busy, device.reads() - before
-        figures = observer.end()
+        figures = watch.end()
     if "seen" in figures:
         figures["seen_percent"] = 100 * figures.pop("seen") / done
     return {"cpu_ns": spent / done, "iops": iops, **figures}

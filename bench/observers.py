@@ -15,6 +15,8 @@ import process
 from servers import DASHPOT, Unavailable
 
 NOBODY = "nobody"
+# The report that has the same facts as a recording, and the recorder.
+WHO, RECORDER = "dashpot -Q, process", "dashpot record"
 START_SECONDS, END_SECONDS = 20, 20
 INTERVAL_S = 1
 # perf-tools' iolatency uses the events of the whole machine, and this file as a lock.
@@ -28,7 +30,9 @@ ROW = re.compile(r"-> \d+ +: (\d+) +\|")
 
 
 class Observer:
-    """A program that watches the device. The watch has begun when the program says so."""
+    """A program that watches the device. The watch has begun when the program has printed `LINES` lines."""
+
+    LINES = 2
 
     def __init__(self, name, device):
         self.name, self.argv = name, OBSERVERS[name](device)
@@ -53,9 +57,9 @@ class Observer:
         return self
 
     def wait(self):
-        """Waits until the observer has reported once, so that its start is not measured."""
+        """Waits until the observer has begun its watch, so that its start is not measured."""
         end = time.monotonic() + START_SECONDS
-        while self.said().count("\n") < 2:
+        while self.said().count("\n") < self.LINES:
             if self.process.poll() is not None:
                 raise Unavailable(f"{self.argv[0]} ended: {process.complaint(self.said())}")
             if time.monotonic() > end:
@@ -66,6 +70,10 @@ class Observer:
         self.out.seek(0)
         return self.out.read()
 
+    def settle(self):
+        """Waits for the observer's work on its last interval, which is a part of the cost of watching."""
+        time.sleep(1.2 * INTERVAL_S)
+
     def end(self):
         """The number of I/Os that the observer has seen and, for dashpot only, the number of events that it missed."""
         if self.argv is None:
@@ -75,7 +83,9 @@ class Observer:
         if self.argv[0] != DASHPOT:
             return {"seen": sum(int(row[1]) for line in lines if (row := ROW.search(line)))}
         intervals = [json.loads(line) for line in lines if line.startswith("{")]
-        return {"seen": sum(each["latency"]["n"] for each in intervals), "lost": sum(each["lost"] for each in intervals)}
+        # A report by process has a histogram for each process.
+        histograms = (one for each in intervals for one in each.get("values", [each]))
+        return {"seen": sum(one["latency"]["n"] for one in histograms), "lost": sum(each["lost"] for each in intervals)}
 
     def interrupt(self):
         process.interrupt_group(self.process)
@@ -92,6 +102,35 @@ class Observer:
             if self.name == "iolatency":
                 put_away()
         self.out.close()
+
+
+class Recorder(Observer):
+    """A recorder, which writes its last file when it is interrupted."""
+
+    LINES = 1
+
+    def __init__(self, name, device):
+        super().__init__(name, device)
+        self.directory = tempfile.TemporaryDirectory(prefix="dashpot-bench.")
+        self.recording = pathlib.Path(self.directory.name, "recording")
+        self.argv = [*self.argv, "-o", str(self.recording)]
+
+    def settle(self):
+        self.interrupt()
+
+    def end(self):
+        """The numbers of I/Os that the recording has and lacks."""
+        asked = subprocess.run([DASHPOT, "stat", "disk.ops", "--in", self.recording, "--json"], capture_output=True, text=True, check=True)
+        answer = json.loads(asked.stdout)
+        return {"seen": answer["count"], "lost": answer["lost"]}
+
+    def __exit__(self, *words):
+        super().__exit__(*words)
+        self.directory.cleanup()
+
+
+def observer(name, device):
+    return (Recorder if name == RECORDER else Observer)(name, device)
 
 
 def is_tracing():
@@ -119,7 +158,10 @@ OBSERVERS = {
     NOBODY: lambda device: None,
     "dashpot": dashpot(),
     "dashpot -Q": dashpot("-Q"),
+    WHO: dashpot("-Q", "--by", "process"),
+    RECORDER: lambda device: [DASHPOT, "record", "-d", device.path],
     "biolatency": lambda device: ["stdbuf", "-oL", "biolatency", "-d", device.name, str(INTERVAL_S)],
     "iolatency": lambda device: ["unshare", "-m", "sh", "-c", DEBUGFS.format(number=device.number, interval=INTERVAL_S)],
 }
-PROGRAMS = {"dashpot": [DASHPOT], "dashpot -Q": [DASHPOT], "biolatency": ["stdbuf", "biolatency"], "iolatency": ["unshare", "iolatency-perf"]}
+PROGRAMS = {"dashpot": [DASHPOT], "dashpot -Q": [DASHPOT], WHO: [DASHPOT], RECORDER: [DASHPOT],
+            "biolatency": ["stdbuf", "biolatency"], "iolatency": ["unshare", "iolatency-perf"]}
