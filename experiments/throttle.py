@@ -285,7 +285,7 @@ def pictures(claims, write):
 
 
 def publish(claims, write, drawn, name):
-    """Writes a picture to its place, or compares it with the existing one."""
+    """Writes a picture into docs/pictures, or compares it with the picture that is there."""
     place = DOCS / "pictures" / name
     if write:
         place.parent.mkdir(exist_ok=True)

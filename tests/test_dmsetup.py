@@ -296,7 +296,8 @@ def test_what_a_killed_daemon_leaves_is_removed(created):
 
 
 def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
-    """The link of a killed daemon must not lead to the next device, which often gets the same node."""
+    """The link of a device whose daemon was killed must not lead to the next device, which often gets the same node.
+    """
     dead, other = NAME, f"{NAME}-other"
     created("0 2048 delay ram:1M 0 0")
     (pid,) = servers()

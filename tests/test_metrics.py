@@ -1,4 +1,6 @@
-"""Metrics: the text has the same figures as the API, and each figure means the same in every program."""
+"""The text of the metrics must have the same figures as the API, and every program that reads it must understand them
+in the same way.
+"""
 
 import math
 import os
