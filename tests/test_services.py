@@ -17,7 +17,7 @@ NOBODY = 65534
 
 
 def unit(name):
-    """The words of the program, and the settings: a dictionary with the last value of each."""
+    """Reads a unit: the arguments of its program, and its settings, each with its last value."""
     text = (ROOT / f"release/systemd/{name}.service").read_text()
     settings = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
     return settings["ExecStart"].split()[1:], settings

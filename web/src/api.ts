@@ -41,7 +41,7 @@ export class Api {
     return this.read<T>(answer);
   }
 
-  /** Opens a stream, which the caller reads until one of the two, caller or daemon, ends it. */
+  /** Opens a stream. The caller reads it until the stream ends or the caller aborts it. */
   async open(path: string, body: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const headers: Record<string, string> = { "Content-Type": "application/json" };
     if (this.token !== null) headers.Authorization = `Bearer ${this.token}`;
