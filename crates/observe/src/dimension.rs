@@ -78,6 +78,17 @@ pub enum Knows {
     Kernel,
 }
 
+impl Knows {
+    /// What such a source alone knows of the I/Os of a layer; `None` if its pages do not have the layer.
+    pub fn on(self, layer: Layer) -> Option<Knows> {
+        let is_there = match self {
+            Knows::Zios => matches!(layer, Layer::Disk | Layer::Volume),
+            Knows::Kernel => layer == Layer::Disk,
+        };
+        is_there.then_some(self)
+    }
+}
+
 /// The unit of a dimension's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

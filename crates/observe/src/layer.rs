@@ -18,6 +18,9 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// All layers, in the order in which lists show them.
+    pub const ALL: [Layer; 4] = [Layer::Disk, Layer::Volume, Layer::Store, Layer::Fs];
+
     /// The words for all layers.
     pub const WORDS: [&str; 4] = ["volume", "disk", "store", "fs"];
 

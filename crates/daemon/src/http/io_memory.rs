@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashpot_api::{Clock, Source, SourceDevice};
-use dashpot_observe::{Dimension, FinishedIo, Knows, Value};
+use dashpot_observe::{Dimension, FinishedIo, Knows, Layer, Value};
 
 use crate::http::memory::{Memory, Wanted};
 
@@ -136,8 +136,8 @@ impl Memory for IoMemory {
         self.lock().told.source.clone()
     }
 
-    fn knows(&self) -> Knows {
-        self.knows
+    fn knows(&self, layer: Layer) -> Option<Knows> {
+        self.knows.on(layer)
     }
 
     fn clock(&self) -> Clock {

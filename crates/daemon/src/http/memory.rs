@@ -11,8 +11,8 @@ pub trait Memory: Send + Sync {
     /// The source of the I/Os.
     fn source(&self) -> Source;
 
-    /// The facts that the source knows about an I/O.
-    fn knows(&self) -> Knows;
+    /// The facts that the source knows about an I/O of this layer; `None` if it has no such I/Os.
+    fn knows(&self, layer: Layer) -> Option<Knows>;
 
     /// The clock of the I/Os: all I/Os that ended before the clock's present time are in the memory.
     fn clock(&self) -> Clock;

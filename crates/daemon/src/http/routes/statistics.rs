@@ -26,8 +26,11 @@ use crate::{Refusal, RefusalKind};
         (status = 200, body = StatisticWords, description = "The words."),
     ))]
 pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAnswer, Refusal> {
-    let knows = asked.knows();
-    let is_known = |dimension: &Dimension| dimension.is_known(knows);
+    let layers = Layer::ALL.into_iter();
+    let (layers, knows): (Vec<Layer>, Vec<Knows>) = layers
+        .filter_map(|layer| Some((layer, asked.knows(layer)?)))
+        .unzip();
+    let is_known = |dimension: &Dimension| knows.iter().any(|one| dimension.is_known(*one));
     let mut dimensions = Vec::new();
     for dimension in Dimension::ALL.into_iter().filter(is_known) {
         dimensions.push(StatisticWord {
@@ -54,10 +57,6 @@ pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAns
             unit: unit_word(unit_of(metric)),
             values: Vec::new(),
         });
-    let layers = match knows {
-        Knows::Zios => vec![Layer::Disk, Layer::Volume],
-        Knows::Kernel => vec![Layer::Disk],
-    };
     let (remembered, since) = asked.remembered();
     let words = StatisticWords {
         remembered,

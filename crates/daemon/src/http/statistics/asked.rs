@@ -21,8 +21,8 @@ pub(crate) trait Asked: Send + Sync {
 
     fn source(&self) -> Source;
 
-    /// The facts that the source knows about an I/O.
-    fn knows(&self) -> Knows;
+    /// The facts that the source knows about an I/O of this layer; `None` if it has no such I/Os.
+    fn knows(&self, layer: Layer) -> Option<Knows>;
 
     fn clock(&self) -> Clock;
 
@@ -68,16 +68,22 @@ pub(crate) fn parse(name: &str, asked: &dyn Asked) -> Result<Statistic, Refusal>
         Metric::Of(number) => Some(number),
         _ => None,
     };
-    let knows = asked.knows();
+    let knows = knows(&statistic, asked)?;
     check_known(&statistic.predicates, knows)?;
     let mut own = statistic.by.into_iter().chain(number);
     own.try_for_each(|one| known(one, knows))?;
-    if knows == Knows::Kernel && statistic.layer != Layer::Disk {
-        let error = format!("{name}: the kernel's I/Os are I/Os of disks");
-        let remedy = "ask about 'disk' instead";
-        return Err(Refusal::new(RefusalKind::Unprocessable, error).remedy(remedy));
-    }
     Ok(statistic)
+}
+
+/// The facts that the source knows at the layer of a statistic.
+pub(super) fn knows(statistic: &Statistic, asked: &dyn Asked) -> Result<Knows, Refusal> {
+    asked.knows(statistic.layer).ok_or_else(|| {
+        let has = Layer::ALL.into_iter().filter(|one| asked.knows(*one).is_some());
+        let has: Vec<&str> = has.map(Layer::word).collect();
+        let (has, asked) = (has.join(" or "), statistic.layer.word());
+        let error = format!("{statistic}: this source has no layer '{asked}'");
+        Refusal::new(RefusalKind::Unprocessable, error).remedy(format!("ask about {has} instead"))
+    })
 }
 
 /// Refuses conditions on facts that the source does not know.

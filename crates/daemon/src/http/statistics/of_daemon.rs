@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use dashpot_api::{Clock, LayerWord, RememberedSteps, Source, SourceDevice, SourceKind};
 use dashpot_engine::Op;
-use dashpot_observe::{Dimension, Knows, Statistic};
+use dashpot_observe::{Dimension, Knows, Layer, Statistic};
 
 use super::asked::{Answer, Asked, Ios};
 use super::interval::{Counted, Interval, SECOND_NS};
@@ -42,8 +42,8 @@ impl Asked for Arc<Daemon> {
         }
     }
 
-    fn knows(&self) -> Knows {
-        Knows::Zios
+    fn knows(&self, layer: Layer) -> Option<Knows> {
+        Knows::Zios.on(layer)
     }
 
     fn clock(&self) -> Clock {

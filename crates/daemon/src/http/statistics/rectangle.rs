@@ -8,7 +8,7 @@ use dashpot_engine::Duration;
 use dashpot_observe::diff::{Diff, Side, Slow};
 use dashpot_observe::{Dimension, Knows, Predicates, Statistic, Unit};
 
-use super::asked::{Asked, Ios, panicked};
+use super::asked::{Asked, Ios, knows, panicked};
 use super::{Interval, SECOND_NS};
 use crate::answers::Making;
 use crate::http::memory::Wanted;
@@ -41,7 +41,7 @@ pub(crate) async fn compare(
         seconds: interval.seconds,
     };
     let ios = asked.ios(wanted, making).await?;
-    let (rectangle, knows) = (rectangle.clone(), asked.knows());
+    let (rectangle, knows) = (rectangle.clone(), knows(&rectangle.statistic, asked)?);
     let compared = tokio::task::spawn_blocking(move || rectangle.difference(number, &*ios, knows));
     compared.await.map_err(panicked)?
 }

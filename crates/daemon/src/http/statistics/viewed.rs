@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dashpot_api::{Clock, Column, RememberedSteps, Source};
-use dashpot_observe::{Dimension, FinishedIo, Knows, Statistic, Tally};
+use dashpot_observe::{Dimension, FinishedIo, Knows, Layer, Statistic, Tally};
 
 use super::asked::{Answer, Asked, Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
@@ -44,8 +44,8 @@ impl Asked for Viewed {
         self.memory.source()
     }
 
-    fn knows(&self) -> Knows {
-        self.memory.knows()
+    fn knows(&self, layer: Layer) -> Option<Knows> {
+        self.memory.knows(layer)
     }
 
     fn clock(&self) -> Clock {

@@ -84,8 +84,10 @@ impl Memory for RecordedMemory {
         }
     }
 
-    fn knows(&self) -> Knows {
-        self.now().recorded.knows()
+    fn knows(&self, layer: Layer) -> Option<Knows> {
+        let recorded = &self.now().recorded;
+        let is_there = layer != Layer::Fs && recorded.layers().contains(&layer);
+        is_there.then(|| recorded.knows_on(layer))
     }
 
     fn clock(&self) -> Clock {

@@ -5,7 +5,8 @@ use std::fs;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use dashpot_observe::{FinishedIo, Predicates, Who};
+use dashpot_export::complain;
+use dashpot_observe::{FinishedIo, Layer, Predicates, Who};
 use dashpot_recording::{Cut, Event, Mark};
 use dashpot_rules::{nice_number, thousands};
 
@@ -25,11 +26,9 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
         ..PeriodArgs::default()
     })?;
     let predicates = args.predicates.clone().unwrap_or_default();
-    if let Err(error) = check_dimensions(predicates.dimensions(), part.knows()) {
-        usage(&error);
-    }
+    let layers = answering(&part, &predicates);
     part.tell_gaps(false);
-    let made = make(args, &part, &predicates);
+    let made = make(args, &part, &predicates, &layers);
     let is_empty = matches!(made, Ok((0, _)));
     if made.is_err() || is_empty {
         // The user gets the error of the cut rather than an error of this removal. The cut has made the
@@ -45,8 +44,34 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     print(&format!("{output}: {ios} I/Os, {bytes} bytes\n"))
 }
 
+/// The layers whose I/Os have all facts of the conditions. The program ends if there are none.
+fn answering(part: &Recorded, predicates: &Predicates) -> Vec<Layer> {
+    let mut layers = Vec::new();
+    let mut refusal = None;
+    for layer in part.layers() {
+        match check_dimensions(predicates.dimensions(), part.knows_on(layer)) {
+            Ok(()) => layers.push(layer),
+            Err(error) => refusal = Some((layer, error)),
+        }
+    }
+    match refusal {
+        Some((_, error)) if layers.is_empty() => usage(&error),
+        Some((layer, error)) => complain(format_args!(
+            "The new recording has no I/Os of --layer {}: {error}",
+            layer.word()
+        )),
+        None => {}
+    }
+    layers
+}
+
 /// Makes the recording, and returns how many I/Os and how many bytes it has.
-fn make(args: &CutArgs, part: &Recorded, predicates: &Predicates) -> anyhow::Result<(u64, u64)> {
+fn make(
+    args: &CutArgs,
+    part: &Recorded,
+    predicates: &Predicates,
+    layers: &[Layer],
+) -> anyhow::Result<(u64, u64)> {
     let mut names = args.anonymous.then(Numbers::default);
     let host = match args.anonymous {
         true => ANONYMOUS.to_owned(),
@@ -54,7 +79,7 @@ fn make(args: &CutArgs, part: &Recorded, predicates: &Predicates) -> anyhow::Res
     };
     let mut cut = Cut::create(&args.output, &host)?;
     part.each_recorded(|mut one| {
-        if !predicates.select(&one.io) {
+        if !layers.contains(&one.io.layer) || !predicates.select(&one.io) {
             return Ok(());
         }
         if let Some(names) = &mut names {

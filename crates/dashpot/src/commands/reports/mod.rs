@@ -129,7 +129,8 @@ fn show_recorded(
     let first = parts.first().unwrap_or(&recorded);
     let report = refuse(asked.filtered(Over::Recorded(first)));
     let files = files(kind, "a recording")?;
-    refuse(first.check(&report.question()));
-    let mut source = watch_recorded(&parts, &report.question(), &report.schedule())?;
+    let question = report.question();
+    parts.iter().for_each(|part| refuse(part.check(&question)));
+    let mut source = watch_recorded(&parts, &question, &report.schedule())?;
     Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
 }

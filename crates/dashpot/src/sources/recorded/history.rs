@@ -11,12 +11,12 @@ use super::spans::Period;
 /// The history of a recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    /// The devices that recorders watched, by layer.
+    /// The devices that were watched, by layer.
     pub(super) devices: BTreeSet<(Layer, String)>,
-    /// Whether the devices are the kernel's or a daemon's; `None` if no mark says so.
-    pub(super) knows: Option<Knows>,
-    /// The times in which a recorder watched. A session that has no mark for its end has `u64::MAX` as its
-    /// end.
+    /// What is known of the I/Os of disks, if a disk was watched: the disks may be the kernel's or a daemon's.
+    pub(super) disks: Option<Knows>,
+    /// The times in which the recording was made. An end of `u64::MAX` means that the recording has
+    /// no mark for this end.
     sessions: Vec<Period>,
     /// The conditions of the cut; `None` if the recording is not a part of another recording.
     pub(super) cut: Option<String>,
@@ -60,7 +60,9 @@ impl History {
             layer => (Layer::of_word(layer), Knows::Zios),
         };
         self.devices.insert((layer, device.clone()));
-        self.knows = Some(knows);
+        if layer == Layer::Disk {
+            self.disks = Some(knows);
+        }
     }
 
     /// The times in which a recorder watched. If a recorder was killed, its session has no mark for its end.

@@ -30,7 +30,8 @@ pub(crate) struct Recorded {
     layer: Option<Layer>,
     /// The devices that the user has named, or all recorded devices if the user has named none.
     pub(super) names: Vec<String>,
-    knows: Knows,
+    /// What is known of the I/Os of disks, which are the kernel's or a daemon's.
+    disks: Knows,
     pub(super) period: Period,
     /// The seconds for which the recording has only counts.
     pub(super) counted: Counted,
@@ -74,7 +75,7 @@ impl Recorded {
             names: named(names, &known)?,
             known,
             layer: None,
-            knows: match history.knows {
+            disks: match history.disks {
                 Some(knows) => knows,
                 None => first_knows(&recording)?,
             },
@@ -100,7 +101,7 @@ impl Recorded {
     /// I/O, so `store` means the disks.
     pub(crate) fn on(&self, layer: Layer) -> Result<Recorded, ParseError> {
         let recorded = match layer {
-            Layer::Store if self.knows == Knows::Zios => Layer::Disk,
+            Layer::Store if self.disks == Knows::Zios => Layer::Disk,
             layer => layer,
         };
         let is_there = |name: &&String| self.known.contains(&(recorded, (*name).clone()));
@@ -246,14 +247,29 @@ impl Recorded {
         &self.names
     }
 
-    /// The kinds of facts that the recording has about its I/Os.
+    /// The kinds of facts that the recording has about the I/Os of the layer that the user asks about.
     pub(crate) fn knows(&self) -> Knows {
-        self.knows
+        self.knows_on(self.layer())
+    }
+
+    /// The kinds of facts that the recording has about the I/Os of a layer.
+    pub(crate) fn knows_on(&self, layer: Layer) -> Knows {
+        match layer {
+            Layer::Fs => Knows::Kernel,
+            Layer::Volume => Knows::Zios,
+            Layer::Disk | Layer::Store => self.disks,
+        }
+    }
+
+    /// The layers of the devices that the report is about.
+    pub(crate) fn layers(&self) -> BTreeSet<Layer> {
+        let own = self.known.iter().filter(|(_, name)| self.names.contains(name));
+        own.map(|(layer, _)| *layer).collect()
     }
 
     /// Refuses a question that the recording cannot answer.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
-        check_known(question, self.knows)
+        check_known(question, self.knows())
     }
 
     /// Warns about the parts of the period that are missing. `counts` is true if the counts of seconds answer
@@ -407,7 +423,7 @@ fn nothing(path: &Path) -> String {
     format!("nothing was recorded: '{path}' has no I/O; the first file appears within 10 s")
 }
 
-/// The kinds of facts that the recording has, judged by its first I/O that has ended.
+/// The kinds of facts that a recording without marks has of disks, judged by the first I/O that has ended.
 fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
     let query = Query {
         columns: vec![column::OUTCOME, column::THROTTLE],
