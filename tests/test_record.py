@@ -209,10 +209,10 @@ def test_bad_recordings_are_refused_by_name(recorded, directory):
     path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
     changed = run(BINARY, "snoop", "--in", recording, code=1).stderr
     assert path.name in changed and "has changed" in changed
-    path.write_bytes(whole.replace(b"dashpot.format\x18\x013", b"dashpot.format\x18\x017"))
+    path.write_bytes(whole.replace(b"dashpot.format\x18\x014", b"dashpot.format\x18\x017"))
     newer = run(BINARY, "snoop", "--in", recording, code=1).stderr
     assert path.name in newer and "format 7" in newer and "use a newer dashpot" in newer
-    path.write_bytes(whole.replace(b"dashpot.format\x18\x013", b"dashpot.format\x18\x011"))
+    path.write_bytes(whole.replace(b"dashpot.format\x18\x014", b"dashpot.format\x18\x011"))
     older = run(BINARY, "snoop", "--in", recording, code=1).stderr
     assert path.name in older and "format 1" in older
     # The reader chooses files by the periods in their names. A wrong period would hide I/Os, so it is an

@@ -79,7 +79,8 @@ pub enum Knows {
 }
 
 impl Knows {
-    /// What such a source alone knows of the I/Os of a layer; `None` if its pages do not have the layer.
+    /// The facts that a source of one kind knows about the I/Os of a layer; `None` if its pages do not have the
+    /// layer.
     pub fn on(self, layer: Layer) -> Option<Knows> {
         let is_there = match self {
             Knows::Zios => matches!(layer, Layer::Disk | Layer::Volume),

@@ -112,7 +112,7 @@ impl OpInterval {
     /// see.
     pub fn at(&self, layer: Layer) -> Option<&Histogram> {
         match layer {
-            Layer::Volume | Layer::Disk | Layer::Fs => Some(&self.disk),
+            Layer::Volume | Layer::Disk | Layer::Fs | Layer::Kernel => Some(&self.disk),
             Layer::Store => self.store.as_ref(),
         }
     }
@@ -120,8 +120,8 @@ impl OpInterval {
     /// The latencies at a layer; if `queued`, the latencies from arrival. A store has no queue.
     pub fn measured(&self, layer: Layer, queued: bool) -> Option<&Histogram> {
         match (layer, queued) {
-            (Layer::Volume | Layer::Disk | Layer::Fs, true) => Some(&self.total),
-            _ => self.at(layer),
+            (Layer::Store, _) | (_, false) => self.at(layer),
+            (_, true) => Some(&self.total),
         }
     }
 }

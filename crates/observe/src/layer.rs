@@ -15,14 +15,23 @@ pub enum Layer {
     Store,
     /// Calls of processes that sync files, above the kernel's disks.
     Fs,
+    /// The kernel's disks in a recording that has a daemon's disks, too. Wherever the kernel's disks are alone,
+    /// they are the layer of disks.
+    Kernel,
 }
 
 impl Layer {
     /// All layers, in the order in which lists show them.
-    pub const ALL: [Layer; 4] = [Layer::Disk, Layer::Volume, Layer::Store, Layer::Fs];
+    pub const ALL: [Layer; 5] = [
+        Layer::Disk,
+        Layer::Volume,
+        Layer::Store,
+        Layer::Kernel,
+        Layer::Fs,
+    ];
 
     /// The words for all layers.
-    pub const WORDS: [&str; 4] = ["volume", "disk", "store", "fs"];
+    pub const WORDS: [&str; 5] = ["volume", "disk", "store", "fs", "kernel"];
 
     /// The layer's word.
     pub fn word(self) -> &'static str {
@@ -31,6 +40,7 @@ impl Layer {
             Layer::Disk => "disk",
             Layer::Store => "store",
             Layer::Fs => "fs",
+            Layer::Kernel => "kernel",
         }
     }
 
@@ -40,6 +50,7 @@ impl Layer {
             "volume" => Layer::Volume,
             "store" => Layer::Store,
             "fs" => Layer::Fs,
+            "kernel" => Layer::Kernel,
             _ => Layer::Disk,
         }
     }

@@ -24,6 +24,8 @@ pub struct Seen {
     pub volumes: Vec<DeviceInterval>,
     /// The calls that sync files, by the device of the file system.
     pub calls: Vec<DeviceInterval>,
+    /// The kernel's disks, if a recording has a daemon's disks, too.
+    pub kernels: Vec<DeviceInterval>,
     /// The pools that are watched.
     pub pools: Vec<PoolInterval>,
     /// The finished I/Os that the question asks for one by one.
@@ -91,6 +93,7 @@ impl Seen {
             Layer::Volume => &self.volumes,
             Layer::Disk | Layer::Store => &self.disks,
             Layer::Fs => &self.calls,
+            Layer::Kernel => &self.kernels,
         }
     }
 
@@ -100,6 +103,7 @@ impl Seen {
             Layer::Volume => &mut self.volumes,
             Layer::Disk | Layer::Store => &mut self.disks,
             Layer::Fs => &mut self.calls,
+            Layer::Kernel => &mut self.kernels,
         };
         own.extend(devices);
     }
@@ -110,7 +114,7 @@ impl Seen {
             stopped: self.stopped,
             ..self.span.length()
         };
-        let devices = [&self.disks, &self.volumes, &self.calls];
+        let devices = [&self.disks, &self.volumes, &self.calls, &self.kernels];
         let elapsed = devices.map(|devices| elapsed_of_all(devices));
         match elapsed
             .into_iter()

@@ -161,12 +161,16 @@ impl Statistic {
     pub fn title(&self) -> String {
         let ios = match self.layer {
             Layer::Fs => "sync calls".to_owned(),
+            Layer::Kernel => "I/Os of the kernel's disks".to_owned(),
             layer => format!("{} I/Os", layer.word()),
         };
         let subject = match self.metric {
             Metric::Ops => ios,
             Metric::Bytes => format!("bytes of {ios}"),
             Metric::Errors => format!("failed {ios}"),
+            Metric::Busy if self.layer == Layer::Kernel => {
+                "busy time of the kernel's disks".to_owned()
+            }
             Metric::Busy => format!("busy time of {}s", self.layer.word()),
             Metric::Of(number) => format!("{} of {ios}", number.word()),
         };
@@ -283,11 +287,12 @@ fn parse_layer(word: &str) -> Result<Layer, ParseError> {
         "disk" => Ok(Layer::Disk),
         "volume" => Ok(Layer::Volume),
         "fs" => Ok(Layer::Fs),
+        "kernel" => Ok(Layer::Kernel),
         "store" => Err(ParseError::new(
             "a store's times are a metric of its disk: write disk.store",
         )),
         _ => Err(ParseError::new(format!(
-            "there is no layer '{word}': take disk, volume or fs"
+            "there is no layer '{word}': take disk, volume, fs or kernel"
         ))),
     }
 }
@@ -376,7 +381,7 @@ mod tests {
             ),
             (
                 "disc.ops",
-                "there is no layer 'disc': take disk, volume or fs",
+                "there is no layer 'disc': take disk, volume, fs or kernel",
             ),
             (
                 "store.latency",

@@ -38,7 +38,7 @@ pub enum RecordingError {
     /// An older version of dashpot wrote the file.
     #[error(
         "{}: the recording has format {version}, which dashpot read before its first release; this dashpot reads \
-         format {known}: record again",
+         formats from {known} on: record again",
         path.display()
     )]
     Older {
@@ -46,7 +46,7 @@ pub enum RecordingError {
         path: PathBuf,
         /// The format of the file.
         version: u64,
-        /// The format that this version knows.
+        /// The oldest format that this version knows.
         known: u64,
     },
     /// The file was changed or cut off after it had been written.
@@ -106,7 +106,7 @@ impl Flaw {
             Flaw::Older(version) => RecordingError::Older {
                 path,
                 version,
-                known: crate::table::VERSION,
+                known: crate::table::OLDEST,
             },
             Flaw::Damaged(what) => RecordingError::Damaged { path, what },
         }

@@ -30,7 +30,7 @@ pub mod column {
         LATENCY = Column::number("latency_ns").bounded();
         /// The source's clock minus the time since 1970, at the I/O's end.
         CLOCK = Column::code("clock_ns");
-        /// `volume`, `disk` or `store`.
+        /// `volume`, `disk`, `fs`, or, for the kernel's disks beside a daemon's, `kernel`.
         LAYER = Column::word("layer");
         /// The name of the device.
         DEVICE = Column::word("device");

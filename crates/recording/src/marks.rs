@@ -72,7 +72,7 @@ events! {
     Began = "began";
     /// The recorder ended.
     Ended = "ended";
-    /// `n` events or I/Os are missing.
+    /// `n` events or I/Os are missing; if the recording has several sources, the text says which source lost them.
     Lost = "lost";
     /// The time since 1970 stepped by `n` nanoseconds.
     ClockStep = "clock step";
@@ -94,6 +94,10 @@ events! {
     Watched = "watched";
     /// The recording is a part of another recording; the text has the conditions on its I/Os.
     Cut = "cut";
+    /// The source in the text has its times on the axis of all sources; they may be off it by `n` nanoseconds.
+    Clock = "clock";
+    /// The source that begins the text is not recorded any more; the text goes on with the reason.
+    WatchEnded = "watch ended";
     /// A rule was added, changed or removed.
     Rule = "rule";
     /// A disk changed its state.

@@ -4,14 +4,13 @@
 //! reader can verify just the parts that it reads. The footer's own checksum is computed with zeroes in its
 //! place.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use twox_hash::XxHash64;
 
 use crate::error::Flaw;
-use crate::table::{Table, VERSION};
+use crate::table::{OLDEST, Table, VERSION};
 
 /// The origin and the time of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -150,10 +149,11 @@ pub(crate) fn checksums_of(meta: &ParquetMetaData, table: &Table) -> Result<Stri
         .collect();
     let format = pairs.get(FORMAT).ok_or(Flaw::Foreign)?;
     let format: u64 = format.parse().map_err(|_| Flaw::Foreign)?;
-    match format.cmp(&VERSION) {
-        Ordering::Greater => return Err(Flaw::Newer(format)),
-        Ordering::Less => return Err(Flaw::Older(format)),
-        Ordering::Equal => {}
+    if format > VERSION {
+        return Err(Flaw::Newer(format));
+    }
+    if format < OLDEST {
+        return Err(Flaw::Older(format));
     }
     let text = |key| pairs.get(key).copied().ok_or_else(|| lacks(key));
     let (is, should) = (text(TABLE)?, table.name);

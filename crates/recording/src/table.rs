@@ -11,9 +11,11 @@ use parquet::file::properties::DeltaBinaryPackedEncoderOptions;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-/// The format that this version reads and writes. In format 1, `latency_ns` was the time from an I/O's
-/// beginning to its end. Format 2 had no classes, txgs or inodes.
-pub(crate) const VERSION: u64 = 3;
+/// The format that this version writes. In format 1, `latency_ns` was the time from the beginning to the end;
+/// format 2 had no classes, txgs and inodes; format 3 had no layer `kernel`.
+pub(crate) const VERSION: u64 = 4;
+/// The oldest format that this version reads: it has the same columns.
+pub(crate) const OLDEST: u64 = 3;
 
 /// The maximum number of rows in a row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 15;

@@ -300,6 +300,7 @@ fn title(layer: Layer) -> &'static str {
         Layer::Disk => "disk, as its clients see it, with the injection:",
         Layer::Store => "store, below the injection:",
         Layer::Fs => "fs, calls that sync files:",
+        Layer::Kernel => "kernel, the kernel's disks:",
     }
 }
 

@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::report::Page;
 use super::table::{Column, Room, prose_within, table_within};
 
-/// The words from which statistics can be made. JSON: `{"layers": ["disk", "volume"], "words": [{"word":
-/// "latency", "metric": true, "dimension": true, "of_dashpot": true, "of_the_kernel": true, "meaning": "the
-/// time at the device"}, …]}`.
+/// The words from which statistics can be made. JSON: `{"layers": ["disk", "volume", "fs", "kernel"], "words":
+/// [{"word": "latency", "metric": true, "dimension": true, "of_dashpot": true, "of_the_kernel": true, "meaning":
+/// "the time at the device"}, …]}`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
-    layers: [&'static str; 2],
+    layers: [&'static str; 4],
     words: Vec<Word>,
     #[serde(skip)]
     room: Room,
@@ -38,7 +38,7 @@ impl Stats {
     pub fn new(room: Room) -> Stats {
         let plain = Metric::PLAIN.into_iter().map(Word::of_plain);
         Stats {
-            layers: ["disk", "volume"],
+            layers: ["disk", "volume", "fs", "kernel"],
             words: plain
                 .chain(Dimension::ALL.into_iter().map(Word::of_dimension))
                 .collect(),
@@ -110,10 +110,11 @@ const COLUMNS: [&str; 6] = [
 const FORM: &str = "\
 A statistic is LAYER.METRIC[condition]...[DIMENSION], such as
   disk.ops[op=write][latency>=10ms][client]
-LAYER is disk or volume. A condition compares a dimension by =, !=, >=, <=, > or
-<, or with a range (size=4K..64K); a name may be a glob (device=vd*). DIMENSION
-breaks the I/Os down. --where takes the same conditions with commas between them,
-and --by the same dimensions.
+LAYER is disk, volume, fs (sync calls), or kernel (the kernel's disks in a
+recording that has a daemon's, too). A condition compares a dimension by =, !=,
+>=, <=, > or <, or with a range (size=4K..64K); a name may be a glob
+(device=vd*). DIMENSION breaks the I/Os down. --where takes the same conditions
+with commas between them, and --by the same dimensions.
 ";
 
 #[cfg(test)]

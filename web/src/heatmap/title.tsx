@@ -1,7 +1,7 @@
 // The title of a panel: its statistic as a sentence, with parts that the reader can remove or change.
 
 import type { Feed } from "../model/feed";
-import { type Statistic, deviceOf, isOfNumbers, nameOf, phraseOf, sentence, subjectOf, without, written } from "../model/statistic";
+import { DEVICES, LAYERS, type Statistic, deviceOf, isOfNumbers, nameOf, phraseOf, sentence, subjectOf, without, written } from "../model/statistic";
 import { cut } from "../words";
 
 interface TitleProps {
@@ -13,7 +13,7 @@ interface TitleProps {
 }
 
 export function Title({ feed, statistic, change, add, children }: TitleProps) {
-  const dimensions = feed.words?.dimensions ?? [];
+  const dimensions = feed.dimensionsOf(statistic.layer);
   return (
     <header class="panel-title">
       <h2>{subjectOf(statistic)}</h2>
@@ -46,17 +46,17 @@ export function Title({ feed, statistic, change, add, children }: TitleProps) {
  *  most. */
 function questions(feed: Feed, statistic: Statistic): [string, Statistic][] {
   const { layer, metric, by } = statistic;
-  const other = layer === "disk" ? "volume" : "disk";
   const found: [string, Statistic][] = [];
-  if (feed.namesOf(other).length > 0) {
-    // Leave out the conditions that make no sense at the other layer: disks and volumes have different names,
-    // clients and rules.
-    const conditions = statistic.conditions.filter((one) => !/^(device|client|rule|lane)[=!]/.test(one));
-    found.push([`of ${other}s`, { layer: other, metric, conditions, by: by === "device" ? null : by }]);
+  for (const other of LAYERS.filter((one) => one !== layer && feed.namesOf(one).length > 0 && feed.metricsOf(one).some((has) => has.word === metric))) {
+    // Leave out these conditions: a volume's device is not a disk, and disks and volumes have different clients. Leave
+    // out what the other layer does not know, too.
+    const known = feed.dimensionsOf(other).map((has) => has.word);
+    const conditions = statistic.conditions.filter((one) => !/^(device|client|rule|lane)[=!]/.test(one) && known.some((word) => new RegExp(`^${word}[=!<>]`).test(one)));
+    found.push([`of ${DEVICES[other]}`, { layer: other, metric, conditions, by: by === "device" || !known.some((word) => word === by) ? null : by }]);
   }
   if ((by !== "op" || isOfNumbers(metric)) && !statistic.conditions.some((one) => one.startsWith("op="))) found.push(["by type", { ...statistic, metric: "ops", by: "op" }]);
   if (by !== "device" && deviceOf(statistic) === null) found.push([`by ${layer}`, { ...statistic, metric: "ops", by: "device" }]);
-  const who = feed.source?.kind === "kernel" || !feed.words?.dimensions.some((one) => one.word === "client") ? "process" : "client";
+  const who = feed.dimensionsOf(layer).some((one) => one.word === "client") ? "client" : "process";
   if (by !== who) found.push([`by ${who}`, { ...statistic, metric: "ops", by: who }]);
   if (!isOfNumbers(metric)) found.push(["by latency", { ...statistic, metric: "latency", by: by === "latency" ? null : by }]);
   const own = written(statistic);

@@ -151,7 +151,7 @@ export class Feed {
       }));
     }
     this.next = to;
-    if (this.source!.kind === "recording") past.replace(Math.floor(clock.started_ns / 1e9), to, this.source!.gaps.map((gap) => ({ from: Math.ceil(gap.from_ns / 1e9), to: Math.floor(gap.to_ns / 1e9) })));
+    if (this.source!.kind === "recording") past.replace(Math.floor(clock.started_ns / 1e9), to, this.source!.gaps.map((gap) => ({ layer: gap.layer ?? null, from: Math.ceil(gap.from_ns / 1e9), to: Math.floor(gap.to_ns / 1e9) })));
     else past.advance(Math.min(since, to), to);
   }
 
@@ -212,6 +212,16 @@ export class Feed {
   /** Whether a device belongs to the source. */
   has(name: string): boolean {
     return this.source?.devices.some((one) => one.name === name) ?? false;
+  }
+
+  /** The words for the metrics of a layer. */
+  metricsOf(layer: Layer): Schemas["StatisticWord"][] {
+    return this.words?.metrics.filter((one) => one.layers.includes(layer)) ?? [];
+  }
+
+  /** The words for the facts about the I/Os of a layer. */
+  dimensionsOf(layer: Layer): Schemas["StatisticWord"][] {
+    return this.words?.dimensions.filter((one) => one.layers.includes(layer)) ?? [];
   }
 
   /** The names of the devices of a layer. */

@@ -7,6 +7,11 @@ import type { Series, Span } from "./series";
 /** Whether the page knows a second, and if not, why. */
 export type Known = "known" | "before" | "missing" | "unread" | "after";
 
+/** A time that was not recorded, of a layer or of all layers. */
+export interface Gap extends Span {
+  layer: string | null;
+}
+
 const SECOND = 1e9;
 export class Past {
   /** The seconds that the daemon has reported, or can report. */
@@ -48,11 +53,15 @@ export class Past {
     span.to = Math.max(span.to, to);
   }
 
+  /** The times in which only some layers were not recorded. */
+  private apart: Gap[] = [];
+
   /** Notes that the source remembers the time from `since` to `to`, except the gaps. */
-  replace(since: number, to: number, gaps: Span[]): void {
+  replace(since: number, to: number, gaps: Gap[]): void {
+    this.apart = gaps.filter((gap) => gap.layer !== null);
     this.spans.length = 0;
     let from = since;
-    for (const gap of gaps) {
+    for (const gap of gaps.filter((gap) => gap.layer === null)) {
       if (gap.from > from) this.spans.push({ from, to: gap.from });
       from = Math.max(from, gap.to);
     }
@@ -64,6 +73,7 @@ export class Past {
     if (second >= this.to) return "after";
     if (second < this.from) return "before";
     if (!this.spans.some((span) => second >= span.from && second < span.to)) return "missing";
+    if (this.apart.some((gap) => series.name.startsWith(`${gap.layer}.`) && second >= gap.from && second < gap.to)) return "missing";
     if (series.has(second)) return "known";
     if (second >= series.forgottenTo) return "unread";
     // The present daemon has forgotten its early seconds of this statistic. Those of an earlier daemon are

@@ -9,8 +9,17 @@ export function opsOf(store: string): string[] {
   return types.length === 1 ? types : ["all", ...types];
 }
 
-export const LAYERS = ["disk", "volume"] as const;
+/** The layers; `kernel` has the kernel's disks in a recording that has a daemon's disks, too. */
+export const LAYERS = ["disk", "volume", "kernel"] as const;
 export type Layer = (typeof LAYERS)[number];
+
+/** The names of the devices of a layer, for the middle of a sentence. */
+export const DEVICES: Record<Layer, string> = { disk: "disks", volume: "volumes", kernel: "the kernel's disks" };
+const NOUNS: Record<Layer, string> = { disk: "Disk", volume: "Volume", kernel: "Kernel disk" };
+
+function isLayer(word: string): word is Layer {
+  return LAYERS.some((one) => one === word);
+}
 
 export interface Statistic {
   layer: Layer;
@@ -28,7 +37,7 @@ export function written({ layer, metric, conditions, by }: Statistic): string {
 export function readStatistic(text: string): Statistic | string {
   const [, layer, metric, brackets] = /^(\w+)\.(\w+)((?:\[[^\]]*\])*)$/.exec(text) ?? [];
   if (layer === undefined || metric === undefined || brackets === undefined) return "It is not of the form disk.latency[op=write][client].";
-  if (layer !== "disk" && layer !== "volume") return `There is no layer ${layer}; there are disk and volume.`;
+  if (!isLayer(layer)) return `There is no layer ${layer}; there are disk, volume and kernel.`;
   const parts = [...brackets.matchAll(/\[([^\]]*)\]/g)].map(([, inside]) => inside ?? "");
   const isCondition = (part: string): boolean => /[=<>!]/.test(part);
   const by = parts.filter((part) => !isCondition(part));
@@ -71,10 +80,10 @@ const NUMBERS = new Set(["size", "offset", "latency", "total", "recv", "throttle
 
 /** The subject of the sentence for a statistic. */
 export function subjectOf({ layer, metric }: Statistic): string {
-  const noun = layer === "disk" ? "Disk" : "Volume";
+  const noun = NOUNS[layer];
   if (metric === "ops") return `${noun} operations`;
   if (metric === "bytes") return `${noun} bytes`;
-  if (metric === "errors") return `Failed ${layer} operations`;
+  if (metric === "errors") return `Failed ${noun.toLowerCase()} operations`;
   return `${noun} operations by ${metric}`;
 }
 

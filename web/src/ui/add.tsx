@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Feed } from "../model/feed";
-import { LAYERS, type Layer, type Statistic, nameOf, sentence } from "../model/statistic";
+import { DEVICES, LAYERS, type Layer, type Statistic, nameOf, sentence } from "../model/statistic";
 
 /** Adds a statistic by layer, metric and breakdown. */
 export function AddStatistic({ feed, add, close }: { feed: Feed; add: (statistic: Statistic) => void; close: () => void }) {
@@ -9,7 +9,7 @@ export function AddStatistic({ feed, add, close }: { feed: Feed; add: (statistic
   const [by, setBy] = useState("op");
   const first = useRef<HTMLSelectElement>(null);
   useEffect(() => first.current?.focus(), []);
-  const { metrics, dimensions } = feed.words ?? { metrics: [], dimensions: [] };
+  const [metrics, dimensions] = [feed.metricsOf(layer), feed.dimensionsOf(layer)];
   const statistic: Statistic = { layer, metric, conditions: [], by: by === "" || metric === "offset" ? null : by };
   const layers = LAYERS.filter((one) => feed.namesOf(one).length > 0);
   const submit = (event: Event): void => {
@@ -19,7 +19,7 @@ export function AddStatistic({ feed, add, close }: { feed: Feed; add: (statistic
   return (
     <form class="add-statistic" aria-label="Add statistic" onSubmit={submit} onKeyDown={(event) => event.key === "Escape" && close()}>
       <label>Layer <select ref={first} value={layer} onChange={(event) => setLayer(event.currentTarget.value as Layer)}>
-        {layers.map((one) => <option key={one} value={one}>{one === "disk" ? "disks" : "volumes"}</option>)}
+        {layers.map((one) => <option key={one} value={one}>{DEVICES[one]}</option>)}
       </select></label>
       <label>Metric <select value={metric} onChange={(event) => setMetric(event.currentTarget.value)}>
         {metrics.map(({ word, meaning }) => <option key={word} value={word}>{word}: {meaning}</option>)}

@@ -1,6 +1,6 @@
 import type { Feed } from "../model/feed";
 import { Histogram } from "../model/histogram";
-import { type Layer, type Statistic, written } from "../model/statistic";
+import { DEVICES, LAYERS, type Layer, type Statistic, written } from "../model/statistic";
 import { type Route, go } from "../route";
 import { UNKNOWN, cut, latency, rate } from "../words";
 
@@ -33,14 +33,17 @@ export function lately(feed: Feed, layer: Layer, device: string): Lately {
 
 export function Rail({ feed, route }: { feed: Feed; route: Route }) {
   const shown = route.options.getAll("s");
-  const volumes = feed.namesOf("volume");
+  const layers = LAYERS.filter((one) => one === "disk" || feed.namesOf(one).length > 0);
   return (
     <aside class="rail" aria-label="Sources">
-      <Sources title="Disks" layer="disk" names={feed.namesOf("disk")} feed={feed} shown={shown} />
-      {volumes.length > 0 && <Sources title="Volumes" layer="volume" names={volumes} feed={feed} shown={shown} />}
+      {layers.map((layer) => <Sources key={layer} title={titleOf(layer)} layer={layer} names={feed.namesOf(layer)} feed={feed} shown={shown} />)}
       <p class="note">A click shows one source; Shift+click adds a source.</p>
     </aside>
   );
+}
+
+function titleOf(layer: Layer): string {
+  return DEVICES[layer].charAt(0).toUpperCase() + DEVICES[layer].slice(1);
 }
 
 interface SourcesProps {

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { View } from "../heatmap/grid";
 import { Panel, useTops } from "../heatmap/panel";
 import type { Feed } from "../model/feed";
-import { type Statistic, readStatistic, written } from "../model/statistic";
+import { LAYERS, type Statistic, readStatistic, written } from "../model/statistic";
 import { type Route, go } from "../route";
 import { AddStatistic } from "../ui/add";
 import { useKeys, useSize } from "../ui/hooks";
@@ -100,7 +100,8 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
 /** The statistic to show if the address has none: the latencies of volumes, if clients use any, or else of disks. */
 function firstStatistic(feed: Feed): Statistic {
   const hasVolumes = feed.status === null ? feed.namesOf("volume").length > 0 : feed.status.volumes.some((one) => one.clients.length > 0);
-  return { layer: hasVolumes ? "volume" : "disk", metric: "latency", conditions: [], by: "op" };
+  const others = LAYERS.filter((one) => one !== "volume" && feed.namesOf(one).length > 0);
+  return { layer: hasVolumes ? "volume" : others[0] ?? "disk", metric: "latency", conditions: [], by: "op" };
 }
 
 /** The time span in view at first: five minutes or, for a recording or a simulation, all of its time, up to

@@ -60,7 +60,7 @@ pub use rule::{Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, Rul
 pub use rule_latency::{HoldLatency, RuleLatency};
 pub use second::{Second, SecondLatency, Seconds};
 pub use shard::{Load, Probe, Shard, StopTotals, Stops};
-pub use source::{Source, SourceDevice, SourceGap, SourceKind};
+pub use source::{Source, SourceDevice, SourceGap, SourceKind, SourceLayer};
 pub use statistic::{
     Column, ColumnPart, Columns, Distribution, Expectation, RememberedSteps, StatisticWord,
     StatisticWords, UnitWord, Watch, WatchedSecond,

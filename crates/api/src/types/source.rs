@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::LayerWord;
-
 /// The source of the statistics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Source {
@@ -43,9 +41,21 @@ pub enum SourceKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceDevice {
     /// The device's layer.
-    pub layer: LayerWord,
+    pub layer: SourceLayer,
     /// The device's name.
     pub name: String,
+}
+
+/// The layer of a device of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceLayer {
+    /// A disk, of dashpot or of the kernel.
+    Disk,
+    /// A volume of a pool.
+    Volume,
+    /// A disk of the kernel in a recording that has a daemon's disks, too.
+    Kernel,
 }
 
 /// A period about which the source knows nothing.
@@ -55,4 +65,6 @@ pub struct SourceGap {
     pub from_ns: u64,
     /// The end of the gap, which is excluded.
     pub to_ns: u64,
+    /// The layer that was not recorded; null for all layers.
+    pub layer: Option<SourceLayer>,
 }

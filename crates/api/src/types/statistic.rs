@@ -49,6 +49,8 @@ pub struct StatisticWord {
     pub unit: UnitWord,
     /// The values that are known now; empty if the values are numbers.
     pub values: Vec<String>,
+    /// The layers whose I/Os have it.
+    pub layers: Vec<String>,
 }
 
 /// The unit of a number.

@@ -172,7 +172,7 @@ impl Memory for IoMemory {
         Ok(since)
     }
 
-    fn lost(&self, seconds: &Range<u64>) -> Vec<(u64, u64)> {
+    fn lost(&self, _: Layer, seconds: &Range<u64>) -> Vec<(u64, u64)> {
         let state = self.lock();
         let own = state.lost.iter();
         own.filter(|(second, _)| seconds.contains(second))
@@ -251,7 +251,7 @@ mod tests {
         // An I/O that ended in a forgotten second is not counted.
         memory.add([io(400_000_000)], 7, told(3_000_000_000));
         assert_eq!(counted(&memory, 0..3), (100, 1));
-        assert_eq!(memory.lost(&(0..10)), [(3, 7)]);
+        assert_eq!(memory.lost(Layer::Disk, &(0..10)), [(3, 7)]);
     }
 
     #[test]

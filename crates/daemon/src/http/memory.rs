@@ -26,8 +26,8 @@ pub trait Memory: Send + Sync {
     /// Calls `look` for each wanted I/O. Returns the first second from which the memory had all I/Os.
     fn each(&self, wanted: &Wanted, look: &mut dyn FnMut(&FinishedIo)) -> anyhow::Result<u64>;
 
-    /// The numbers of I/Os or events that were lost, by second.
-    fn lost(&self, seconds: &Range<u64>) -> Vec<(u64, u64)>;
+    /// The numbers of I/Os or events of a layer that were lost, by second.
+    fn lost(&self, layer: Layer, seconds: &Range<u64>) -> Vec<(u64, u64)>;
 }
 
 /// The I/Os that a question looks at.

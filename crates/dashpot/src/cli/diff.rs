@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use dashpot_observe::Predicates;
+use dashpot_observe::{Layer, Predicates};
 
 use super::reports::HtmlArgs;
 use super::when::Between;
+use super::words::layer;
 
 /// Show how the slow I/Os of recordings differ from the others
 #[derive(Args, Clone, Debug)]
@@ -41,6 +42,9 @@ pub(crate) struct DiffArgs {
     /// Only this device; may be given several times
     #[arg(short = 'd', long = "device", value_name = "DEVICE")]
     pub(crate) devices: Vec<String>,
+    /// At disk, volume, fs (sync calls) or kernel [disk, or else volume]
+    #[arg(long, value_parser = layer(), value_name = "LAYER", hide_possible_values = true)]
+    pub(crate) layer: Option<Layer>,
     /// Print JSON
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,

@@ -32,13 +32,17 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Option<RecordCommand>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+    /// A daemon's disk or volume; with it, -d and -k name the kernel's disks,
+    /// and the recording has both; may be given several times
+    #[arg(long = "disk", value_name = "NAME")]
+    pub(crate) disks: Vec<String>,
     /// The directory of the recording, which is made or continued
     #[arg(short = 'o', long, value_name = "REC", required = true)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kept: KeepArgs,
-    /// Only this layer: disk (as clients see it), volume, or fs (sync calls);
-    /// may be given several times [disk and volume]
+    /// Only this layer: disk (as clients see it), volume, fs (sync calls), or,
+    /// with --disk, kernel; may be given several times [all but fs]
     #[arg(long = "layer", value_parser = layer(), value_name = "LAYER")]
     #[arg(hide_possible_values = true)]
     pub(crate) layers: Vec<dashpot_observe::Layer>,

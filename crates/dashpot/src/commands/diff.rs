@@ -125,10 +125,17 @@ impl Sides {
     }
 }
 
-/// Opens a recording at the layer that clients see.
+/// A recording at the layer that the user asks for, or at the layer that clients see.
 fn open(recording: &Path, args: &DiffArgs) -> anyhow::Result<Recorded> {
     let whole = Recorded::open(recording, &args.devices)?;
-    Ok(whole.at_clients().unwrap_or_else(|error| usage(&error)))
+    let whole = match args.layer {
+        Some(layer) => whole.on(layer),
+        None => {
+            whole.tell_kernels(&[]);
+            whole.at_clients()
+        }
+    };
+    Ok(whole.unwrap_or_else(|error| usage(&error)))
 }
 
 /// The part of a recording between two moments, or all of it.

@@ -17,6 +17,13 @@ pub(crate) trait Source {
         Vec::new()
     }
 
+    /// Puts the times of I/Os on the axis of another source of this host: `ahead_ns` leads from `CLOCK_MONOTONIC`
+    /// to nanoseconds since 1970. Returns by how many nanoseconds the times may be off that axis, because the
+    /// source has another clock.
+    fn put_on(&mut self, _ahead_ns: u64) -> u64 {
+        0
+    }
+
     /// Whether I/Os are left that the last reading did not return, so that the next reading need not wait.
     fn is_behind(&self) -> bool {
         false

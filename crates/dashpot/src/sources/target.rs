@@ -9,10 +9,12 @@ use dashpot_rules::{ApiAddress, ParseError};
 use super::counted::CountedSource;
 use super::counters::CountersSource;
 use super::daemon::{DaemonSource, Watched, counted};
+use super::devices::{find_all, is_surely_the_kernels};
 use super::failed::warn_of_failed;
 use super::ios::{IoSource, KernelStream, SyncStream, SyncedStream, ZioStream};
 use super::kernel::KernelSource;
 use super::known::check_known;
+use super::owner::Owner;
 use super::remembered::Remembered;
 use super::source::Source;
 use crate::cli::reports::DeviceArgs;
@@ -99,6 +101,25 @@ impl Target {
             Ok(devices) => Ok(Target::Kernel(devices, Named::Yes)),
             Err(error) => Err(nowhere(&args.devices, &known, &error)),
         }
+    }
+
+    /// Finds disks and volumes of a daemon by their names.
+    pub(crate) fn of_daemon(api: Option<&ApiAddress>, names: &[String]) -> anyhow::Result<Target> {
+        let client = Client::find(api)?;
+        let exports = client.exports()?;
+        let is_known = |name: &&String| exports.iter().any(|export| export.name == **name);
+        if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+            let known: Vec<&str> = exports.iter().map(|export| &*export.name).collect();
+            bail!("--disk {unknown}: the daemon has {}", known.join(", "));
+        }
+        let named = exports.iter().filter(|export| names.contains(&export.name));
+        let (disks, volumes) = split(named);
+        Ok(Target::Daemon {
+            client,
+            disks,
+            volumes,
+            named: Named::Yes,
+        })
     }
 
     /// All disks and volumes of a daemon, except those whose shard has failed.
@@ -196,6 +217,14 @@ impl Target {
         }
     }
 
+    /// The owner of these disks.
+    pub(crate) fn owner(&self) -> Owner {
+        match self {
+            Target::Daemon { .. } | Target::Pools { .. } => Owner::Daemon,
+            Target::Kernel(..) => Owner::Kernel,
+        }
+    }
+
     fn knows(&self) -> Knows {
         match self {
             Target::Daemon { .. } | Target::Pools { .. } => Knows::Zios,
@@ -221,6 +250,12 @@ impl Target {
 
     fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
         let (disks, volumes) = match (self, layer) {
+            (_, Layer::Kernel) => {
+                return Err(ParseError::new(
+                    "--layer kernel: only a recording has this layer, beside a daemon's disks: of live disks take \
+                 --layer disk, with -k for the kernel's",
+                ));
+            }
             (Target::Daemon { .. }, Layer::Fs) => {
                 return Err(ParseError::new(
                     "--layer fs: a daemon sees no system calls but those of path disks, which are I/Os of --layer \
@@ -410,7 +445,7 @@ const ELSEWHERE: &str = "elsewhere";
 fn of_layer<'a>(layer: Layer, disks: &'a [String], volumes: &'a [String]) -> &'a [String] {
     match layer {
         Layer::Volume => volumes,
-        Layer::Disk | Layer::Store | Layer::Fs => disks,
+        Layer::Disk | Layer::Store | Layer::Fs | Layer::Kernel => disks,
     }
 }
 
@@ -433,44 +468,7 @@ fn split<'a>(exports: impl Iterator<Item = &'a Export>) -> (Vec<String>, Vec<Str
     (names(disks), names(volumes))
 }
 
-/// Whether `words` cannot be the name of a daemon's disk or volume. The name of a volume contains a '/'.
-fn is_surely_the_kernels(words: &str) -> bool {
-    words.starts_with('/') || (words.contains(',') && !words.starts_with(','))
-}
-
-/// The kernel's devices with these names, paths or numbers, each once.
-fn find_all(words: &[String]) -> anyhow::Result<Vec<Device>> {
-    let mut devices: Vec<Device> = Vec::new();
-    for words in words {
-        let device = Device::find(words)?;
-        if !device.is_there() {
-            bail!(
-                "'{words}' has no size, so there is nothing to watch: set it up first, 'lsblk -a' \
-                 shows sizes"
-            );
-        }
-        if let Some(whole) = devices.iter().find(|other| shares_sectors(other, &device)) {
-            if whole.number == device.number {
-                continue;
-            }
-            bail!(
-                "{} and {} are one disk, whose I/O would be counted twice: name one of them",
-                whole.name,
-                device.name
-            );
-        }
-        devices.push(device);
-    }
-    Ok(devices)
-}
-
-fn shares_sectors(one: &Device, other: &Device) -> bool {
-    let is_part = one.part.is_some() && other.part.is_some();
-    one.number == other.number || (one.disk == other.disk && !is_part)
-}
-
-/// The error if these names are neither all known to the daemon nor all known to the kernel. A hint follows
-/// if the daemon knows some of them.
+/// The error if some of these names belong to the daemon's devices, and others to the kernel's.
 fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {
     let daemon = match known {
         [] => "no daemon is here".to_owned(),

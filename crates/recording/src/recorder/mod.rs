@@ -17,6 +17,7 @@ mod state;
 mod tests;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
@@ -60,8 +61,8 @@ pub struct Recorder {
     sealed: Moment,
     /// The number of I/Os since the last seal.
     ios: usize,
-    /// The number of I/Os and events that were lost since the last mark about losses.
-    lost: u64,
+    /// I/Os and events that were lost since the last mark about losses, by the words for whose they are.
+    lost: BTreeMap<Option<&'static str>, u64>,
     is_seconds_only: bool,
     /// Whether the last seal must be tried again because the writer did not take it.
     retries: bool,
@@ -111,7 +112,7 @@ impl Recorder {
             last: now,
             sealed: now,
             ios: 0,
-            lost: 0,
+            lost: BTreeMap::new(),
             is_seconds_only: false,
             retries: false,
         })
@@ -150,9 +151,12 @@ impl Recorder {
         }
     }
 
-    /// Counts I/Os or events that the source lost.
-    pub fn lost(&mut self, count: u64) {
-        self.lost += count;
+    /// Counts I/Os or events that the source lost. `whose` is the text of their mark, if the recording has several
+    /// sources.
+    pub fn lost(&mut self, count: u64, whose: Option<&'static str>) {
+        if count > 0 {
+            *self.lost.entry(whose).or_default() += count;
+        }
     }
 
     /// Reads the clocks, and returns whether the caller should seal a file. Call this function a few times a
@@ -187,6 +191,8 @@ impl Recorder {
 
     /// Seals the last file, and waits for the writer.
     pub fn finish(mut self, in_flight: &[FinishedIo]) -> Summary {
+        // The losses belong to the time before the end.
+        self.note_losses();
         self.mark(Event::Ended, None, None, None);
         let seal = self.prepare(in_flight);
         // The writer takes all jobs up to `Job::End`, even after an error.
@@ -258,7 +264,8 @@ impl Recorder {
             | TrySendError::Disconnected(Job::Rows(mut batch)),
         ) = self.jobs.try_send(Job::Rows(batch))
         {
-            self.lost += batch.rows() as u64;
+            // These may be I/Os of all sources.
+            self.lost(batch.rows() as u64, None);
             batch.clear();
             self.batch = batch;
         }
@@ -281,11 +288,10 @@ impl Recorder {
     }
 
     fn note_losses(&mut self) {
-        let lost = std::mem::take(&mut self.lost);
-        if lost > 0 {
+        for (whose, lost) in std::mem::take(&mut self.lost) {
             self.state.add_lost(lost);
             let n = i64::try_from(lost).unwrap_or(i64::MAX);
-            self.mark(Event::Lost, None, Some(n), None);
+            self.mark(Event::Lost, None, Some(n), whose);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Finds out whether the file that is being filled has slow I/Os and should therefore be kept longer than
 //! other files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use dashpot_observe::FinishedIo;
+use dashpot_observe::{FinishedIo, Layer};
 
 use crate::seconds::Seconds;
 
@@ -13,8 +13,8 @@ use crate::seconds::Seconds;
 pub(super) struct Slow {
     /// The first reason that was found, and its device.
     why: Option<(&'static str, String)>,
-    /// When the last I/O of each device ended.
-    ended_ns: HashMap<Arc<str>, u64, foldhash::fast::RandomState>,
+    /// When the last I/O of each device of a layer ended.
+    ended_ns: BTreeMap<Layer, HashMap<Arc<str>, u64, foldhash::fast::RandomState>>,
 }
 
 /// An I/O that takes longer than this is slow on every device.
@@ -36,8 +36,9 @@ impl Slow {
         if io.total_ns() >= OLD_NS {
             self.is("an I/O took more than 1 s", &io.device);
         }
-        let Some(before_ns) = self.ended_ns.get_mut(&io.device) else {
-            self.ended_ns.insert(Arc::clone(&io.device), io.ended_ns);
+        let ended_ns = self.ended_ns.entry(io.layer).or_default();
+        let Some(before_ns) = ended_ns.get_mut(&io.device) else {
+            ended_ns.insert(Arc::clone(&io.device), io.ended_ns);
             return;
         };
         let gap_ns = io.ended_ns.saturating_sub(*before_ns);

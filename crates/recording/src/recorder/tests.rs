@@ -254,15 +254,15 @@ fn jumps_of_the_clocks_have_marks() {
         .fetch_add(60 * SECOND_NS, Ordering::Relaxed);
     recorder.is_due();
     recorder.mark(Event::Vanished, Some("vda"), None, None);
-    recorder.lost(7);
+    recorder.lost(7, None);
     recorder.finish(&[]);
     let marks = marks(scratch.path());
     let expected = [
         (Event::ClockStep, Some(3_000_000_000)),
         (Event::Suspend, Some(60_000_000_000)),
         (Event::Vanished, None),
-        (Event::Ended, None),
         (Event::Lost, Some(7)),
+        (Event::Ended, None),
     ];
     assert_eq!((marks[0].0, &marks[1..]), (Event::Began, &expected[..]));
 }

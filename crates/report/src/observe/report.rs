@@ -9,6 +9,8 @@ use crate::surface::Surface;
 /// The report: rates and percentiles, in a table for each interval.
 #[derive(Clone, Copy, Debug)]
 pub struct ObserveReport {
+    /// The layer of the disks.
+    pub layer: Layer,
     /// The intervals of the report.
     pub schedule: Schedule,
     /// Whether even a narrow terminal gets all columns.
@@ -17,7 +19,7 @@ pub struct ObserveReport {
 
 impl Report for ObserveReport {
     fn question(&self) -> Question {
-        Question::latencies(&[Layer::Disk])
+        Question::latencies(&[self.layer])
     }
 
     fn schedule(&self) -> Schedule {
@@ -32,7 +34,7 @@ impl Report for ObserveReport {
         vec![Box::new(Observation {
             at_ns: seen.at_ns,
             length: seen.length(),
-            devices: seen.disks.iter().map(Line::of).collect(),
+            devices: seen.at(self.layer).iter().map(Line::of).collect(),
             lost: seen.lost,
             unmatched: seen.unmatched,
             wide: self.wide,

@@ -27,10 +27,15 @@ use crate::{Refusal, RefusalKind};
     ))]
 pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAnswer, Refusal> {
     let layers = Layer::ALL.into_iter();
-    let (layers, knows): (Vec<Layer>, Vec<Knows>) = layers
+    let layers: Vec<(Layer, Knows)> = layers
         .filter_map(|layer| Some((layer, asked.knows(layer)?)))
-        .unzip();
-    let is_known = |dimension: &Dimension| knows.iter().any(|one| dimension.is_known(*one));
+        .collect();
+    let words_of = |is_known: &dyn Fn(Knows) -> bool| -> Vec<String> {
+        let own = layers.iter().filter(|(_, knows)| is_known(*knows));
+        own.map(|(layer, _)| layer.word().to_owned()).collect()
+    };
+    let layers_of = |dimension: Dimension| words_of(&|knows| dimension.is_known(knows));
+    let is_known = |dimension: &Dimension| !layers_of(*dimension).is_empty();
     let mut dimensions = Vec::new();
     for dimension in Dimension::ALL.into_iter().filter(is_known) {
         dimensions.push(StatisticWord {
@@ -41,6 +46,7 @@ pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAns
                 Dimension::Fua => ["no", "yes"].map(str::to_owned).to_vec(),
                 _ => asked.values(dimension).await,
             },
+            layers: layers_of(dimension),
         });
     }
     let has_metric = |metric: &Metric| match metric {
@@ -56,6 +62,10 @@ pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAns
             meaning: metric.meaning().to_owned(),
             unit: unit_word(unit_of(metric)),
             values: Vec::new(),
+            layers: match metric {
+                Metric::Of(number) => layers_of(number),
+                _ => words_of(&|_| true),
+            },
         });
     let (remembered, since) = asked.remembered();
     let words = StatisticWords {
@@ -63,7 +73,7 @@ pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAns
         singles_since_ns: since
             .saturating_mul(1_000_000_000)
             .max(asked.clock().started_ns),
-        layers: layers.iter().map(|layer| layer.word().to_owned()).collect(),
+        layers: words_of(&|_| true),
         metrics: metrics.collect(),
         dimensions,
     };

@@ -78,7 +78,9 @@ pub(crate) fn parse(name: &str, asked: &dyn Asked) -> Result<Statistic, Refusal>
 /// The facts that the source knows at the layer of a statistic.
 pub(super) fn knows(statistic: &Statistic, asked: &dyn Asked) -> Result<Knows, Refusal> {
     asked.knows(statistic.layer).ok_or_else(|| {
-        let has = Layer::ALL.into_iter().filter(|one| asked.knows(*one).is_some());
+        let has = Layer::ALL
+            .into_iter()
+            .filter(|one| asked.knows(*one).is_some());
         let has: Vec<&str> = has.map(Layer::word).collect();
         let (has, asked) = (has.join(" or "), statistic.layer.word());
         let error = format!("{statistic}: this source has no layer '{asked}'");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use dashpot_api::{Clock, LayerWord, RememberedSteps, Source, SourceDevice, SourceKind};
+use dashpot_api::{Clock, RememberedSteps, Source, SourceDevice, SourceKind, SourceLayer};
 use dashpot_engine::Op;
 use dashpot_observe::{Dimension, Knows, Layer, Statistic};
 
@@ -28,9 +28,9 @@ impl Asked for Arc<Daemon> {
         };
         let disks = self
             .disks()
-            .map(|(_, disk)| device(LayerWord::Disk, &disk.name));
+            .map(|(_, disk)| device(SourceLayer::Disk, &disk.name));
         let volumes = self.volumes();
-        let volumes = volumes.map(|(_, volume)| device(LayerWord::Volume, &volume.name));
+        let volumes = volumes.map(|(_, volume)| device(SourceLayer::Volume, &volume.name));
         Source {
             kind: SourceKind::Daemon,
             name: String::new(),

@@ -110,7 +110,7 @@ fn columns(
         piece(memory, statistic, interval, from..to, &mut counted)?;
         from = to;
     }
-    counted.finish(interval, &memory.lost(&interval.seconds));
+    counted.finish(interval, &memory.lost(statistic.layer, &interval.seconds));
     counted.since = counted.since.max(memory.clock().started_ns / SECOND_NS);
     Ok(counted)
 }

@@ -126,8 +126,8 @@ pub(crate) struct HtmlArgs {
 /// The layer of a report.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LayerArgs {
-    /// At disk (as clients see it), store (below the injection), volume, or fs
-    /// (sync calls) [disk]
+    /// At disk (as clients see it), store (below the injection), volume, fs (sync
+    /// calls), or kernel [disk]
     #[arg(long, value_parser = layer(), default_value = "disk", value_name = "LAYER")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     pub(crate) layer: Layer,
@@ -136,8 +136,8 @@ pub(crate) struct LayerArgs {
 /// The layers of a report that shows several at once.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LayersArgs {
-    /// At disk (as clients see it), store (below the injection), volume, or fs
-    /// (sync calls); may be given several times [disk]
+    /// At disk (as clients see it), store (below the injection), volume, fs (sync
+    /// calls) or kernel; may be given several times [disk]
     #[arg(long = "layer", value_parser = layer(), value_name = "LAYER")]
     #[arg(hide_possible_values = true)]
     layers: Vec<Layer>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use dashpot_api::{Clock, LayerWord, Source as Described, SourceDevice, SourceKind};
+use dashpot_api::{Clock, Source as Described, SourceDevice, SourceKind, SourceLayer};
 use dashpot_daemon::http::{IoMemory, Remembering};
 use dashpot_engine::Duration;
 use dashpot_observe::{Knows, Layer, Question, Schedule, Subject, Wanted};
@@ -94,7 +94,7 @@ fn watch(
 fn described(target: &Target) -> Described {
     let names = target.names(Layer::Disk).into_iter();
     let device = |name| SourceDevice {
-        layer: LayerWord::Disk,
+        layer: SourceLayer::Disk,
         name,
     };
     Described {

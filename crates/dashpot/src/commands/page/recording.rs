@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dashpot_api::{Clock, LayerWord, Source, SourceDevice, SourceGap, SourceKind};
+use dashpot_api::{Clock, Source, SourceDevice, SourceGap, SourceKind, SourceLayer};
 use dashpot_daemon::http::{Memory, Wanted};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Layer};
 
@@ -68,17 +68,17 @@ impl Memory for RecordedMemory {
             let names = recorded.devices(layer).into_iter();
             names.map(move |name| SourceDevice { layer: word, name })
         };
-        let disks = device(Layer::Disk, LayerWord::Disk);
-        let volumes = device(Layer::Volume, LayerWord::Volume);
-        let gap = |(from_ns, to_ns)| SourceGap { from_ns, to_ns };
+        let disks = device(Layer::Disk, SourceLayer::Disk);
+        let volumes = device(Layer::Volume, SourceLayer::Volume);
+        let kernels = device(Layer::Kernel, SourceLayer::Kernel);
         let (_, last_ns) = recorded.moments();
         let is_over = state.trouble.is_some() || !grows(recorded);
         Source {
             kind: SourceKind::Recording,
             name: self.path.display().to_string(),
             words: format!("--in {}", self.path.display()),
-            devices: disks.chain(volumes).collect(),
-            gaps: recorded.pauses().into_iter().map(gap).collect(),
+            devices: disks.chain(volumes).chain(kernels).collect(),
+            gaps: gaps(recorded),
             ended_ns: is_over.then_some(last_ns),
             trouble: state.trouble.clone(),
         }
@@ -135,12 +135,36 @@ impl Memory for RecordedMemory {
         Ok(recorded.moments().0 / SECOND_NS)
     }
 
-    fn lost(&self, seconds: &Range<u64>) -> Vec<(u64, u64)> {
+    fn lost(&self, layer: Layer, seconds: &Range<u64>) -> Vec<(u64, u64)> {
         let lost = self
             .recorded()
-            .and_then(|recorded| recorded.losses(seconds));
+            .and_then(|recorded| recorded.losses(layer, seconds));
         lost.unwrap_or_default()
     }
+}
+
+/// The times in which no layer, or only some layers were recorded.
+fn gaps(recorded: &Recorded) -> Vec<SourceGap> {
+    let gap = |(from_ns, to_ns), layer| SourceGap {
+        from_ns,
+        to_ns,
+        layer,
+    };
+    let of_all = recorded.pauses();
+    let layers = [
+        (Layer::Disk, SourceLayer::Disk),
+        (Layer::Volume, SourceLayer::Volume),
+        (Layer::Kernel, SourceLayer::Kernel),
+    ];
+    let of_each = layers.into_iter().flat_map(|(layer, word)| {
+        let part = recorded.on(layer).ok();
+        let pauses = part.map_or_else(Vec::new, |part| part.pauses());
+        pauses.into_iter().map(move |pause| (pause, word))
+    });
+    let of_each = of_each.filter(|(pause, _)| !of_all.contains(pause));
+    let of_each = of_each.map(|(pause, word)| gap(pause, Some(word)));
+    let gaps = of_all.iter().map(|pause| gap(*pause, None));
+    gaps.chain(of_each).collect()
 }
 
 /// Whether more I/Os may come: the recorder has recently written something, and has not marked the end of the

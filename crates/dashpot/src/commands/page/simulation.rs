@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as Real, Instant as RealInstant};
 
-use dashpot_api::{Clock, LayerWord, Source, SourceDevice, SourceKind};
+use dashpot_api::{Clock, Source, SourceDevice, SourceKind, SourceLayer};
 use dashpot_daemon::http::{IoMemory, Remembering};
 use dashpot_engine::{Duration, Instant};
 use dashpot_export::complain;
@@ -70,9 +70,9 @@ fn begun(lab: &Path, scenario: &Scenario) -> Remembering {
         name: name.to_owned(),
     };
     let disks = scenario.disks.iter();
-    let disks = disks.map(|disk| device(LayerWord::Disk, &disk.name));
+    let disks = disks.map(|disk| device(SourceLayer::Disk, &disk.name));
     let volumes = scenario.volumes.iter();
-    let volumes = volumes.map(|volume| device(LayerWord::Volume, &volume.name));
+    let volumes = volumes.map(|volume| device(SourceLayer::Volume, &volume.name));
     let name = lab.display().to_string();
     Remembering {
         source: Source {

@@ -1,5 +1,6 @@
 //! A recording that is made in the background, while a report or a daemon runs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +14,11 @@ use dashpot_observe::Schedule;
 use dashpot_rules::ParseError;
 
 use super::link::Link;
-use super::recording::{Recording, check_keep, check_same, layers, sources, text};
+use super::part::{Part, layers};
+use super::recording::{Recording, check_keep, check_same, text};
 use crate::cli::{BackgroundArgs, KeepArgs};
 use crate::commands::output::usage;
-use crate::sources::{Source, Target};
+use crate::sources::Target;
 
 /// A thread that records. Dropping this value ends the recording, and seals its last file.
 pub(in crate::commands) struct Background {
@@ -46,7 +48,7 @@ impl Background {
         find: impl FnOnce() -> anyhow::Result<Target> + Send + 'static,
     ) -> anyhow::Result<Background> {
         check_keep(args);
-        let recording = Recording::create(root, args, &[]).context("--record")?;
+        let recording = Recording::create(root, args).context("--record")?;
         let link = Link::make(link, root)?;
         let over = Arc::new(AtomicBool::new(false));
         let (root, told) = (root.to_owned(), Arc::clone(&over));
@@ -81,16 +83,16 @@ fn run(
         Ok(target) => target,
         Err(error) => return answer(Err(error)),
     };
-    if let Err(error) = check_same(root, &target) {
+    if let Err(error) = check_same(root, &BTreeSet::from([target.owner()])) {
         return answer(Err(error));
     }
     let schedule = Schedule::once(Duration::MAX);
-    let mut sources = match sources(&target, &layers(&target, &[]), &schedule) {
-        Ok(sources) => sources,
+    let part = match Part::here(&target, &layers(&target, &[]), &schedule) {
+        Ok(part) => part,
         Err(error) => return answer(Err(error)),
     };
     answer(Ok(()));
-    if let Err(error) = record(root, &target, &mut sources, recording, over) {
+    if let Err(error) = record(root, part, recording, over) {
         complain(format_args!(
             "--record: {error:#}; nothing more is recorded"
         ));
@@ -99,14 +101,14 @@ fn run(
 
 fn record(
     root: &Path,
-    target: &Target,
-    sources: &mut [Box<dyn Source + '_>],
+    part: Part<'_>,
     mut recording: Recording,
     over: &AtomicBool,
 ) -> anyhow::Result<()> {
-    let recorded = recording.run(target, sources, |_| !over.load(Ordering::Relaxed));
-    let summary = recording.finish(sources);
-    complain(format_args!("{}", text(root, target, &summary).trim_end()));
+    let mut parts = [part];
+    let recorded = recording.run(&mut parts, |_| !over.load(Ordering::Relaxed));
+    let summary = recording.finish(&mut parts);
+    complain(format_args!("{}", text(root, &parts, &summary).trim_end()));
     match summary.stopped {
         Some(why) => bail!("{why}"),
         None => recorded,

@@ -87,7 +87,8 @@ fn make(
         }
         Ok(cut.add(&one)?)
     })?;
-    for mut mark in part.marks() {
+    let is_cut = |mark: &Mark| mark.event == Event::Watched && !part.is_about(mark, layers);
+    for mut mark in part.marks().into_iter().filter(|mark| !is_cut(mark)) {
         if let Some(names) = &mut names {
             names.replace_in_mark(&mut mark);
         }

@@ -1,25 +1,30 @@
-//! `record`: records the I/Os of disks for a time, or until Ctrl-C. `serve --record` and `observe --record`
-//! record in the background.
+//! `record`: records the I/Os of the kernel's disks, of a daemon's, or of both for a time, or until Ctrl-C.
+//! `serve --record` and `observe --record` record in the background.
 
+mod apart;
 mod background;
 mod changes;
 mod cut;
 mod link;
+mod part;
 mod recording;
 mod show;
+mod targets;
+mod watching;
 
 use std::path::Path;
 
 use anyhow::bail;
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Schedule};
-use dashpot_rules::{ApiAddress, ParseError};
+use dashpot_rules::{ApiAddress, ParseError, short_time};
 
 use super::output::{print, progress_bar, usage};
 use crate::cli::RecordArgs;
-use crate::sources::Target;
 
-use recording::{Recording, check_keep, check_same, figures, layers, sources, text};
+use part::Part;
+use recording::{Recording, check_keep, check_same, figures, text};
+use targets::Targets;
 
 pub(super) use background::Background;
 pub(super) use cut::cut;
@@ -34,21 +39,20 @@ pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Res
             "-o REC: name the directory of the recording",
         ));
     };
-    let target = Target::find(api, &args.device)?;
-    let layers = layers(&target, &args.layers);
-    check_same(output, &target)?;
-    let mut recording = Recording::create(output, &args.kept, &args.layers)?;
+    let mut targets = Targets::find(api, args)?;
+    check_same(output, &targets.owners())?;
+    let mut recording = Recording::create(output, &args.kept)?;
     let schedule = Schedule::once(args.lasts.unwrap_or(Duration::MAX));
-    let mut sources = sources(&target, &layers, &schedule)?;
-    print(&beginning(args, output, &target, &layers))?;
+    let mut parts = targets.watch(&args.layers, &schedule)?;
+    print(&beginning(args, output, &parts))?;
     let progress = progress_bar();
-    let recorded = recording.run(&target, &mut sources, |summary| {
+    let recorded = recording.run(&mut parts, |summary| {
         progress.set_message(figures(summary));
         true
     });
     progress.finish_and_clear();
-    let summary = recording.finish(&mut sources);
-    print(&text(output, &target, &summary))?;
+    let summary = recording.finish(&mut parts);
+    print(&text(output, &parts, &summary))?;
     match summary.stopped {
         Some(why) => bail!("the recording ended early: {why}"),
         None => recorded,
@@ -67,15 +71,21 @@ fn check(args: &RecordArgs) {
 }
 
 /// The line that says that recording has begun.
-fn beginning(args: &RecordArgs, output: &Path, target: &Target, layers: &[Layer]) -> String {
+fn beginning(args: &RecordArgs, output: &Path, parts: &[Part<'_>]) -> String {
     let until = match args.lasts {
         Some(lasts) => format!("for {lasts}"),
         None => "until Ctrl-C".to_owned(),
     };
-    let names: Vec<String> = layers
-        .iter()
-        .flat_map(|layer| target.names(*layer))
-        .collect();
-    let (output, names) = (output.display(), names.join(", "));
-    format!("{output}: recording {names} {until}\n")
+    let each = parts.iter().map(|part| match part.is_beside {
+        true => format!("{} of the {}", part.names().join(", "), part.owner.word()),
+        false => part.names().join(", "),
+    });
+    let names: Vec<String> = each.collect();
+    let clocks = match parts.iter().map(|part| part.off_ns).max() {
+        _ if parts.len() < 2 => String::new(),
+        Some(off_ns @ 1..) => format!(", whose times may be off by {},", short_time(off_ns)),
+        _ => " on one clock".to_owned(),
+    };
+    let (output, names) = (output.display(), names.join(" and "));
+    format!("{output}: recording {names}{clocks} {until}\n")
 }

@@ -1,17 +1,19 @@
 //! A recording that is being made: a recorder writes the I/Os that sources return.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::bail;
-use dashpot_observe::{FinishedIo, Layer, Predicates, Question, Schedule, Seen, Subject, Wanted};
-use dashpot_recording::{Event, MachineClock, Mark, Options, Recorder, Summary};
+use dashpot_export::complain;
+use dashpot_observe::{FinishedIo, Layer, Predicates, Seen};
+use dashpot_recording::{Event, MachineClock, Options, Recorder, Summary};
 use dashpot_rules::{ParseError, nice_number, thousands};
 
-use super::changes::Changes;
-use crate::cli::{KeepArgs, each_once};
+use super::part::Part;
+use crate::cli::KeepArgs;
 use crate::commands::output::usage;
-use crate::sources::{KERNEL_DISK, KERNEL_FS, Source, Target, run_first};
+use crate::sources::{KERNEL_DISK, KERNEL_FS, Owner, run_first};
 
 /// Refuses limits that no recording can keep.
 pub(super) fn check_keep(args: &KeepArgs) {
@@ -22,78 +24,51 @@ pub(super) fn check_keep(args: &KeepArgs) {
     }
 }
 
-/// Refuses to continue a recording of another kind, or a part that was cut from a recording.
-pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
+/// Refuses to continue a recording of other owners' disks, or a part that was cut from a recording.
+pub(super) fn check_same(root: &Path, owners: &BTreeSet<Owner>) -> anyhow::Result<()> {
     // If the directory is not a recording or cannot be read, the recorder will refuse it.
     let known = dashpot_recording::Recording::open(root);
     let Ok(marks) = known.and_then(|known| known.marks(&mut Vec::new())) else {
         return Ok(());
     };
-    let is_kernels = matches!(target, Target::Kernel(..));
-    let is_other = |mark: &Mark| {
-        let kind = mark.text.as_deref();
-        let is_kernel = |kind| [KERNEL_DISK, KERNEL_FS].contains(&kind);
-        mark.event == Event::Watched && kind.is_some_and(is_kernel) != is_kernels
-    };
-    let why = match marks.iter().any(is_other) {
-        true if is_kernels => "has a daemon's disks, and not the kernel's",
-        true => "has the kernel's disks, and not a daemon's",
-        false if marks.iter().any(|mark| mark.event == Event::Cut) => {
-            "is a part of another recording"
+    let watched = marks.iter().filter(|mark| mark.event == Event::Watched);
+    let has: BTreeSet<Owner> = watched
+        .filter_map(|mark| Some(owner_of(mark.text.as_deref()?)))
+        .collect();
+    let why = match has.is_empty() || has == *owners {
+        false => format!("has {}, and not {}", words(&has), words(owners)),
+        true if marks.iter().any(|mark| mark.event == Event::Cut) => {
+            "is a part of another recording".to_owned()
         }
-        false => return Ok(()),
+        true => return Ok(()),
     };
     bail!("'{}' {why}: record in another directory", root.display())
 }
 
-/// The layers to record: the layers that the user asks for, or all layers of the target.
-pub(super) fn layers(target: &Target, asked: &[Layer]) -> Vec<Layer> {
-    match (asked, target) {
-        ([_, ..], _) => each_once(asked),
-        ([], Target::Daemon { .. }) => {
-            let mut layers = vec![Layer::Disk, Layer::Volume];
-            layers.retain(|layer| !target.names(*layer).is_empty());
-            layers
-        }
-        ([], _) => vec![Layer::Disk],
+/// The owner of a device, from the word in its mark.
+fn owner_of(kind: &str) -> Owner {
+    match kind {
+        KERNEL_DISK | KERNEL_FS => Owner::Kernel,
+        layer => Owner::of(Layer::of_word(layer)),
     }
 }
 
-/// Begins to watch these layers of a target, I/O by I/O.
-pub(super) fn sources<'a>(
-    target: &'a Target,
-    layers: &[Layer],
-    schedule: &Schedule,
-) -> anyhow::Result<Vec<Box<dyn Source + 'a>>> {
-    let questions = layers
-        .iter()
-        .map(|layer| Question::of(Subject::Ios(Wanted::all(*layer))));
-    let watch = |question: Question| {
-        if let Err(error) = target.check(&question) {
-            usage(&error);
-        }
-        target.watch(&question, schedule)
-    };
-    questions.map(watch).collect()
+fn words(owners: &BTreeSet<Owner>) -> String {
+    let words: Vec<&str> = owners.iter().map(|owner| owner.disks()).collect();
+    words.join(" and ")
 }
 
 /// A recorder, and the user's trigger.
 pub(super) struct Recording {
     recorder: Recorder,
     trigger: Option<Predicates>,
-    /// The layers that the user asks for.
-    layers: Vec<Layer>,
     /// Whether the trigger has fired since the last file was sealed.
     has_fired: bool,
 }
 
 impl Recording {
     /// Begins to record in this directory.
-    pub(super) fn create(
-        root: &Path,
-        args: &KeepArgs,
-        layers: &[Layer],
-    ) -> anyhow::Result<Recording> {
+    pub(super) fn create(root: &Path, args: &KeepArgs) -> anyhow::Result<Recording> {
         let options = Options {
             keep_bytes: args.keep.unwrap_or(KEEP_BYTES),
             host: rustix::system::uname()
@@ -105,78 +80,105 @@ impl Recording {
         Ok(Recording {
             recorder: Recorder::create(root, options, Arc::new(MachineClock))?,
             trigger: args.trigger.clone(),
-            layers: layers.to_vec(),
             has_fired: false,
         })
     }
 
-    /// Records until the sources end, the recorder cannot write, or the caller stops the recording. A
-    /// recording that is stopped reads the sources once more, because I/Os may have ended after the last
-    /// reading.
+    /// Records until the parts end, the recorder cannot write, or the caller stops the recording. A recording that
+    /// is stopped reads the parts once more, because I/Os may have ended after the last reading. A part of two may
+    /// fail, and the other goes on.
     pub(super) fn run(
         &mut self,
-        target: &Target,
-        sources: &mut [Box<dyn Source + '_>],
+        parts: &mut [Part<'_>],
         mut goes_on: impl FnMut(&Summary) -> bool,
     ) -> anyhow::Result<()> {
-        if matches!(target, Target::Kernel(..)) {
+        if parts.iter().any(|part| part.owner == Owner::Kernel) {
             run_first();
         }
-        self.mark_watched(target);
-        // Seal a file without I/Os, so that readers know the devices from now on.
-        self.recorder.seal(&[]);
-        let mut changes = Changes::of(target);
+        self.begin(parts);
+        let mut failed = Ok(());
         loop {
             let is_over = !goes_on(&self.recorder.summary());
-            let mut has_ended = true;
-            for source in &mut *sources {
-                if let Some(seen) = source.next()? {
-                    has_ended = false;
-                    self.take(&seen);
+            for part in parts.iter_mut().filter(|part| !part.has_ended) {
+                if let Err(error) = self.read(part) {
+                    part.has_ended = true;
+                    failed = failed.and(self.fail(part, error));
                 }
             }
-            for change in changes.news() {
-                let (device, text) = (Some(&*change.device), Some(&*change.text));
-                self.recorder.mark(change.event, device, None, text);
-            }
             if self.recorder.is_due() {
-                self.recorder.seal(&in_flight(sources));
+                self.recorder.seal(&in_flight(parts));
                 self.has_fired = false;
             }
-            let is_behind = sources.iter().any(|source| source.is_behind());
+            let has_ended = parts.iter().all(|part| part.has_ended);
+            let is_behind = parts.iter().any(Part::is_behind);
             let has_stopped = self.recorder.summary().stopped.is_some();
             if has_ended || has_stopped || (is_over && !is_behind) {
-                return Ok(());
+                return failed;
             }
         }
     }
 
-    /// Marks the devices, so that readers also know the devices that had no I/O.
-    fn mark_watched(&mut self, target: &Target) {
-        for layer in layers(target, &self.layers) {
-            let kind = match target {
-                Target::Kernel(..) if layer == Layer::Fs => KERNEL_FS,
-                Target::Kernel(..) => KERNEL_DISK,
-                Target::Daemon { .. } | Target::Pools { .. } => layer.word(),
-            };
-            for device in target.names(layer) {
-                self.recorder
-                    .mark(Event::Watched, Some(&device), None, Some(kind));
+    /// Marks the devices and the clocks, and makes the marks known at once.
+    fn begin(&mut self, parts: &[Part<'_>]) {
+        for part in parts {
+            // Readers know a device without I/Os, too.
+            for (device, kind) in part.kinds() {
+                let (device, kind) = (Some(device), Some(kind));
+                self.recorder.mark(Event::Watched, device, None, kind);
+            }
+            if part.is_beside {
+                let off_ns = i64::try_from(part.off_ns).unwrap_or(i64::MAX);
+                let owner = Some(part.owner.word());
+                self.recorder.mark(Event::Clock, None, Some(off_ns), owner);
             }
         }
+        // Readers know the devices from now on, and not only when the first file is sealed.
+        self.recorder.seal(&[]);
+    }
+
+    /// Records what a part has seen since the last reading.
+    fn read(&mut self, part: &mut Part<'_>) -> anyhow::Result<()> {
+        let mut seen = Vec::new();
+        let goes_on = part.next(&mut |one| seen.push(one));
+        for one in &mut seen {
+            self.take(part, one);
+        }
+        for change in part.changes() {
+            let (device, text) = (Some(&*change.device), Some(&*change.text));
+            self.recorder.mark(change.event, device, None, text);
+        }
+        part.has_ended = !goes_on?;
+        Ok(())
+    }
+
+    /// Marks that a part has failed, and tells the user if the recording goes on without it.
+    fn fail(&mut self, part: &mut Part<'_>, error: anyhow::Error) -> anyhow::Result<()> {
+        if part.is_beside {
+            part.is_left = true;
+            let (owner, disks) = (part.owner.word(), part.owner.disks());
+            let text = format!("{owner}: {error:#}");
+            self.recorder
+                .mark(Event::WatchEnded, None, None, Some(&text));
+            complain(format_args!(
+                "{disks} are not recorded any more, and their last I/Os may be missing: {error:#}"
+            ));
+        }
+        Err(error)
     }
 
     /// Seals the last file.
-    pub(super) fn finish(self, sources: &mut [Box<dyn Source + '_>]) -> Summary {
-        self.recorder.finish(&in_flight(sources))
+    pub(super) fn finish(self, parts: &mut [Part<'_>]) -> Summary {
+        self.recorder.finish(&in_flight(parts))
     }
 
-    fn take(&mut self, seen: &Seen) {
-        for io in &seen.ios {
+    fn take(&mut self, part: &Part<'_>, seen: &mut Seen) {
+        for io in &mut seen.ios {
+            io.layer = part.stored(io.layer);
             self.recorder.add(io);
-            self.look(io);
+            self.look(part, io);
         }
-        self.recorder.lost(seen.lost);
+        let owner = part.is_beside.then(|| part.owner.word());
+        self.recorder.lost(seen.lost, owner);
         for device in &seen.vanished {
             self.recorder
                 .mark(Event::Vanished, Some(&device.name), None, device.warning());
@@ -184,22 +186,26 @@ impl Recording {
     }
 
     /// Fires the trigger, at most once for each file.
-    fn look(&mut self, io: &FinishedIo) {
+    fn look(&mut self, part: &Part<'_>, io: &FinishedIo) {
         let Some(trigger) = self.trigger.as_ref().filter(|_| !self.has_fired) else {
             return;
         };
         if trigger.select(io) {
             self.has_fired = true;
             let took_ns = i64::try_from(io.total_ns()).ok();
-            let text = trigger.to_string();
+            let text = match part.is_beside {
+                true => format!("{trigger} of the {}", part.owner.word()),
+                false => trigger.to_string(),
+            };
             self.recorder
                 .mark(Event::Trigger, Some(&io.device), took_ns, Some(&text));
         }
     }
 }
 
-fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Vec<FinishedIo> {
-    let each = sources.iter_mut().map(|source| source.in_flight());
+fn in_flight(parts: &mut [Part<'_>]) -> Vec<FinishedIo> {
+    let own = parts.iter_mut().filter(|part| !part.is_left);
+    let each = own.map(Part::in_flight);
     each.flatten().collect()
 }
 
@@ -209,13 +215,14 @@ pub(super) fn figures(summary: &Summary) -> String {
     format!("{ios} I/Os, {bytes} bytes")
 }
 
-/// The last line of output. The kernel loses events, and an I/O has several of them; the recorder and a
-/// daemon lose whole I/Os.
-pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String {
-    let lost = match (summary.lost, target) {
+/// The last line of output. The kernel loses events, of which an I/O has several; the recorder and a daemon
+/// lose whole I/Os.
+pub(super) fn text(output: &Path, parts: &[Part<'_>], summary: &Summary) -> String {
+    let has_events = parts.iter().any(|part| part.owner == Owner::Kernel);
+    let lost = match (summary.lost, has_events) {
         (0, _) => "nothing was lost".to_owned(),
-        (lost, Target::Kernel(..)) => format!("{} events or I/Os were lost", thousands(lost)),
-        (lost, _) => format!("{} I/Os were lost", thousands(lost)),
+        (lost, true) => format!("{} events or I/Os were lost", thousands(lost)),
+        (lost, false) => format!("{} I/Os were lost", thousands(lost)),
     };
     let deleted = match summary.deleted {
         0 => String::new(),

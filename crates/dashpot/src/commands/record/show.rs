@@ -33,6 +33,8 @@ struct Shown {
     /// For how many seconds the recording has only counts.
     counted_seconds: u64,
     disks: Vec<String>,
+    /// The kernel's disks, if `disks` are a daemon's.
+    kernel_disks: Vec<String>,
     volumes: Vec<String>,
     /// The devices on which calls that sync files were recorded.
     sync_calls: Vec<String>,
@@ -64,6 +66,7 @@ impl Shown {
             last_ns,
             counted_seconds: recorded.counted_seconds(),
             disks: recorded.devices(Layer::Disk),
+            kernel_disks: recorded.devices(Layer::Kernel),
             volumes: recorded.devices(Layer::Volume),
             sync_calls: recorded.devices(Layer::Fs),
             marks: recording
@@ -82,6 +85,7 @@ impl Shown {
         for (layer, names) in [
             ("disks", &self.disks),
             ("volumes", &self.volumes),
+            ("the kernel's disks", &self.kernel_disks),
             ("sync calls on", &self.sync_calls),
         ] {
             if !names.is_empty() {
@@ -121,6 +125,8 @@ fn shown(mark: Mark) -> ShownMark {
 /// The text of an event, and its figure with a unit.
 fn what(mark: &Mark) -> String {
     let number = mark.n.map(|n| match mark.event {
+        Event::Clock if n == 0 => "is on this host's clock".to_owned(),
+        Event::Clock => format!("may be off by {}", short_time(n.unsigned_abs())),
         Event::Lost => format!("{} I/Os or events", thousands(n.unsigned_abs())),
         Event::ClockStep if n < 0 => format!("-{}", short_time(n.unsigned_abs())),
         Event::ClockStep | Event::Suspend | Event::Trigger => short_time(n.unsigned_abs()),

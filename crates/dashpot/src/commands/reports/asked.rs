@@ -1,7 +1,7 @@
 //! A report as the user asks for it on the command line.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{Past, Predicates, Schedule, Subject};
+use dashpot_observe::{Layer, Past, Predicates, Schedule, Subject};
 use dashpot_report::filtered::Filtered;
 use dashpot_report::report::Report;
 use dashpot_rules::{ApiAddress, ParseError};
@@ -27,6 +27,11 @@ pub(in crate::commands) trait Asked {
     /// The past that the report is about.
     fn period(&self) -> Option<&PeriodArgs> {
         None
+    }
+
+    /// The layers of a recording that the report is about, instead of the layers of live disks.
+    fn layers(&self, live: &[Layer], _recorded: &Recorded) -> Vec<Layer> {
+        live.to_vec()
     }
 
     /// The report over the I/Os of these devices that match the conditions.

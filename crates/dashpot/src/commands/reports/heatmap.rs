@@ -60,6 +60,7 @@ fn title(args: &HeatmapArgs, layer: Layer) -> String {
         Layer::Disk => "disks",
         Layer::Store => "stores",
         Layer::Fs => "sync calls",
+        Layer::Kernel => "the kernel's disks",
         Layer::Volume => "volumes",
     };
     let whose = match args.device.devices.as_slice() {

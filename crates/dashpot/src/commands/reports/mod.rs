@@ -125,12 +125,14 @@ fn show_recorded(
     let asked = asked(kind);
     let question = refuse(asked.report(Over::Simulation)).question();
     let recorded = Recorded::open(recording, names)?.part(period)?;
-    let parts = refuse(recorded.on_each(question.layers()));
+    let layers = asked.layers(question.layers(), &recorded);
+    let parts = refuse(recorded.on_each(&layers));
     let first = parts.first().unwrap_or(&recorded);
     let report = refuse(asked.filtered(Over::Recorded(first)));
     let files = files(kind, "a recording")?;
     let question = report.question();
     parts.iter().for_each(|part| refuse(part.check(&question)));
+    recorded.tell_kernels(&layers);
     let mut source = watch_recorded(&parts, &question, &report.schedule())?;
     Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
 }

@@ -7,7 +7,7 @@ use dashpot_api::kernel_recording_link;
 use dashpot_daemon::metrics::{KernelMetrics, KernelTotals};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
-use dashpot_observe::Seen;
+use dashpot_observe::{Layer, Seen};
 use dashpot_report::observe::ObserveReport;
 use dashpot_report::report::Report;
 use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
@@ -20,7 +20,7 @@ use crate::commands::private::PrivateDir;
 use crate::commands::record::Background;
 use crate::commands::scraper::Scraper;
 use crate::commands::supervisor::say_ready;
-use crate::sources::{Source, Target};
+use crate::sources::{Recorded, Source, Target};
 
 impl Asked for ObserveArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
@@ -33,6 +33,10 @@ impl Asked for ObserveArgs {
         }
         let (_, pace) = self.split()?;
         Ok(Box::new(ObserveReport {
+            layer: match over {
+                Over::Recorded(recorded) => recorded.layer(),
+                Over::Live(_) | Over::Simulation => Layer::Disk,
+            },
             schedule: over.schedule(&pace, SECOND),
             wide: self.wide,
         }))
@@ -48,6 +52,14 @@ impl Asked for ObserveArgs {
 
     fn format(&self) -> Format {
         Format::lines(self.json, self.csv)
+    }
+
+    /// Where a recording has both, `observe` is about the kernel's disks.
+    fn layers(&self, live: &[Layer], recorded: &Recorded) -> Vec<Layer> {
+        match recorded.layers().contains(&Layer::Kernel) {
+            true => vec![Layer::Kernel],
+            false => live.to_vec(),
+        }
     }
 
     /// `observe` watches the kernel's disks, and never a daemon's.

@@ -47,7 +47,7 @@ pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec
         in_flight,
     };
     match layer {
-        Layer::Disk | Layer::Store | Layer::Fs => {
+        Layer::Disk | Layer::Store | Layer::Fs | Layer::Kernel => {
             let disks = scenario.disks.iter().zip((0..).map(DiskId));
             let engine = simulation.engine();
             disks

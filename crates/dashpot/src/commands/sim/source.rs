@@ -172,6 +172,13 @@ impl Snapshot {
 
 /// A tap for a question that needs events.
 fn tap(question: &Question, names: &[String]) -> Result<Option<Tap>, ParseError> {
+    let mut layers = question.layers().iter();
+    if let Some(layer) = layers.find(|layer| matches!(layer, Layer::Fs | Layer::Kernel)) {
+        let layer = layer.word();
+        return Err(ParseError::new(format!(
+            "--layer {layer}: a simulation has no kernel: take disk, store or volume"
+        )));
+    }
     check_known(question, Knows::Zios)?;
     if let Subject::Ios(wanted) = question.subject {
         return Ok(Some(Tap::zios(wanted, &question.predicates, names)));

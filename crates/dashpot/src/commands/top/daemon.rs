@@ -57,7 +57,9 @@ impl Daemon {
     fn latencies(&self, device: &DiskFrame) -> Result<[DiskLatency; 2], ClientError> {
         let ask = |by| match device.layer {
             Layer::Volume => self.client.volume_latency(&device.name, by),
-            Layer::Disk | Layer::Store | Layer::Fs => self.client.latency(&device.name, by),
+            Layer::Disk | Layer::Store | Layer::Fs | Layer::Kernel => {
+                self.client.latency(&device.name, by)
+            }
         };
         Ok([ask(None)?, ask(Some(By::Client))?])
     }

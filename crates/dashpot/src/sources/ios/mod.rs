@@ -10,7 +10,7 @@ use dashpot_observe::{FinishedIo, Predicates, Schedule, Seen, Span, VanishedDevi
 
 use super::signals::{Stop, now_ns};
 use super::source::Source;
-use super::wall::unix_ns;
+use super::wall::{Axis, unix_ns};
 
 pub(super) use kernel::KernelStream;
 pub(super) use synced::SyncedStream;
@@ -48,8 +48,8 @@ pub(super) struct IoSource<S> {
     stream: S,
     stop: Stop,
     predicates: Predicates,
-    /// The offset from the stream's clock to nanoseconds since 1970.
-    ahead_ns: u64,
+    /// The way from the stream's clock to nanoseconds since 1970.
+    axis: Axis,
     /// When the watch is due to end, on this program's clock.
     ends_ns: u64,
     /// How many more I/Os the source may return.
@@ -80,7 +80,7 @@ impl<S: Stream> IoSource<S> {
         let stop = Stop::new().context("signals cannot be caught")?;
         let stream = stream()?;
         Ok(IoSource {
-            ahead_ns: unix_ns().saturating_sub(stream.now_ns()?),
+            axis: Axis::of(|| stream.now_ns())?,
             stream,
             stop,
             predicates: predicates.clone(),
@@ -114,7 +114,7 @@ impl<S: Stream> IoSource<S> {
         ios.truncate(self.left);
         self.left -= ios.len();
         for io in &mut ios {
-            io.at_ns = io.ended_ns.saturating_add(self.ahead_ns);
+            io.at_ns = io.ended_ns.saturating_add(self.axis.ahead_ns);
         }
         self.next = match (progress.more, is_last) {
             _ if self.left == 0 => Next::End,
@@ -151,8 +151,20 @@ impl<S: Stream> Source for IoSource<S> {
     }
 
     fn in_flight(&mut self) -> Vec<FinishedIo> {
-        let now_ns = self.stream.now_ns();
-        now_ns.map_or_else(|_| Vec::new(), |now_ns| self.stream.in_flight(now_ns))
+        let Ok(now_ns) = self.stream.now_ns() else {
+            return Vec::new();
+        };
+        let mut ios = self.stream.in_flight(now_ns);
+        // The caller ends these I/Os, on this host's clock.
+        for io in &mut ios {
+            io.begun_ns = self.axis.here_ns(io.begun_ns);
+            io.ended_ns = self.axis.here_ns(io.ended_ns);
+        }
+        ios
+    }
+
+    fn put_on(&mut self, ahead_ns: u64) -> u64 {
+        self.axis.put_on(ahead_ns)
     }
 }
 

@@ -7,17 +7,21 @@ use dashpot_observe::{Knows, Layer};
 use dashpot_recording::{Event, Mark};
 
 use super::spans::Period;
+use crate::sources::owner::Owner;
 
 /// The history of a recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     /// The devices that were watched, by layer.
     pub(super) devices: BTreeSet<(Layer, String)>,
-    /// What is known of the I/Os of disks, if a disk was watched: the disks may be the kernel's or a daemon's.
+    /// The facts that are known about the I/Os of disks, which may be the kernel's or a daemon's; `None` if no
+    /// disk was watched.
     pub(super) disks: Option<Knows>,
     /// The times in which the recording was made. An end of `u64::MAX` means that the recording has
     /// no mark for this end.
     sessions: Vec<Period>,
+    /// When the recording went on without the disks of an owner.
+    pub(super) ends: Vec<(Owner, u64)>,
     /// The conditions of the cut; `None` if the recording is not a part of another recording.
     pub(super) cut: Option<String>,
 }
@@ -30,6 +34,7 @@ impl History {
                 Event::Began => history.begin(mark.at_ns),
                 Event::Ended | Event::Stopped => history.end(mark.at_ns),
                 Event::Watched => history.watched(mark),
+                Event::WatchEnded => history.ends.extend(end_of(mark)),
                 Event::Cut => history.cut = Some(mark.text.clone().unwrap_or_default()),
                 _ => {}
             }
@@ -54,14 +59,13 @@ impl History {
         let (Some(device), Some(kind)) = (&mark.device, &mark.text) else {
             return;
         };
-        let (layer, knows) = match kind.as_str() {
-            KERNEL_DISK => (Layer::Disk, Knows::Kernel),
-            KERNEL_FS => (Layer::Fs, Knows::Kernel),
-            layer => (Layer::of_word(layer), Knows::Zios),
-        };
+        let layer = layer_of(kind);
         self.devices.insert((layer, device.clone()));
         if layer == Layer::Disk {
-            self.disks = Some(knows);
+            self.disks = Some(match kind == KERNEL_DISK {
+                true => Knows::Kernel,
+                false => Knows::Zios,
+            });
         }
     }
 
@@ -88,7 +92,38 @@ impl History {
     }
 }
 
-/// The word that marks use for a kernel disk. For a daemon's devices, marks use the word of the layer.
+/// The layer of a device, from the word in its mark.
+pub(super) fn layer_of(kind: &str) -> Layer {
+    match kind {
+        KERNEL_DISK => Layer::Disk,
+        KERNEL_FS => Layer::Fs,
+        layer => Layer::of_word(layer),
+    }
+}
+
+/// The owner without whose disks the recording went on, and when.
+fn end_of(mark: &Mark) -> Option<(Owner, u64)> {
+    let owner = mark.text.as_deref()?.split_once(':')?.0;
+    Some((Owner::of_word(owner)?, mark.at_ns))
+}
+
+/// The parts of sessions in which the disks of an owner were recorded, too.
+pub(super) fn sessions_of(owner: Owner, sessions: &[Period], ends: &[(Owner, u64)]) -> Vec<Period> {
+    let ended = |session: &Period| {
+        let own = ends
+            .iter()
+            .filter(|(whose, at)| *whose == owner && session.has(*at));
+        own.map(|(_, at_ns)| *at_ns).min().unwrap_or(session.to_ns)
+    };
+    let part = |session: &Period| Period {
+        to_ns: ended(session),
+        ..*session
+    };
+    sessions.iter().map(part).collect()
+}
+
+/// The word that marks use for a kernel disk, unless the recording has a daemon's disks, too. For all other
+/// devices, marks use the word of the layer.
 pub(crate) const KERNEL_DISK: &str = "kernel disk";
 /// The word that marks use for a kernel device whose sync calls are recorded.
 pub(crate) const KERNEL_FS: &str = "kernel fs";
@@ -110,6 +145,32 @@ mod tests {
 
     fn period(from_ns: u64, to_ns: u64) -> Period {
         Period { from_ns, to_ns }
+    }
+
+    #[test]
+    fn a_recording_of_both_has_two_layers_and_each_owner_its_own_end() {
+        let watched = |device: &str, kind: &str| Mark {
+            device: Some(device.to_owned()),
+            text: Some(kind.to_owned()),
+            ..mark(Event::Watched, 10)
+        };
+        let both = History::of(&[watched("vda", "kernel"), watched("vda", "disk")]);
+        let layers: Vec<Layer> = both.devices.iter().map(|(layer, _)| *layer).collect();
+        assert_eq!(
+            (layers, both.disks),
+            (vec![Layer::Disk, Layer::Kernel], Some(Knows::Zios))
+        );
+        let alone = History::of(&[watched("vda", KERNEL_DISK), watched("vda", KERNEL_FS)]);
+        assert_eq!(alone.disks, Some(Knows::Kernel));
+        let ended = History::of(&[Mark {
+            text: Some("daemon: it went away: see its log".to_owned()),
+            ..mark(Event::WatchEnded, 15)
+        }]);
+        assert_eq!(ended.ends, [(Owner::Daemon, 15)]);
+        let sessions = [period(10, 21), period(50, 70)];
+        let own = |owner| sessions_of(owner, &sessions, &ended.ends);
+        assert_eq!(own(Owner::Daemon), [period(10, 15), period(50, 70)]);
+        assert_eq!(own(Owner::Kernel), sessions);
     }
 
     #[test]

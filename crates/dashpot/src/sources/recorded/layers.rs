@@ -1,36 +1,60 @@
 //! Several layers of a recording at once.
 
-use dashpot_observe::{Layer, Seen};
+use dashpot_observe::{Layer, Seen, Span};
 use dashpot_rules::ParseError;
 
 use super::period::Recorded;
+use super::spans::Period;
 use crate::sources::source::Source;
 
 /// Layers of one recording, with the same intervals.
-pub(super) struct RecordedLayers<'a>(Vec<Box<dyn Source + 'a>>);
+pub(super) struct RecordedLayers<'a> {
+    parts: &'a [Recorded],
+    layers: Vec<Box<dyn Source + 'a>>,
+}
 
 impl<'a> RecordedLayers<'a> {
-    pub(super) fn of(layers: impl Iterator<Item = Box<dyn Source + 'a>>) -> RecordedLayers<'a> {
-        RecordedLayers(layers.collect())
+    pub(super) fn of(
+        parts: &'a [Recorded],
+        layers: impl Iterator<Item = Box<dyn Source + 'a>>,
+    ) -> RecordedLayers<'a> {
+        RecordedLayers {
+            parts,
+            layers: layers.collect(),
+        }
+    }
+
+    /// The losses of an interval, each once, whatever the number of layers that it concerns.
+    fn lost(&self, span: &Span) -> u64 {
+        let layers: Vec<Layer> = self.parts.iter().map(Recorded::layer).collect();
+        let period = Period {
+            from_ns: span.start_ns,
+            to_ns: span.end_ns,
+        };
+        let first = self.parts.first();
+        first.map_or(0, |first| first.lost_on(&layers, period))
     }
 }
 
 impl Source for RecordedLayers<'_> {
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         let mut all: Option<Seen> = None;
-        for layer in &mut self.0 {
+        for layer in &mut self.layers {
             let Some(seen) = layer.next()? else {
                 return Ok(None);
             };
             match &mut all {
-                // Take the losses only once, because they are the losses of the whole recording.
                 Some(all) => {
                     all.disks.extend(seen.disks);
                     all.volumes.extend(seen.volumes);
                     all.calls.extend(seen.calls);
+                    all.kernels.extend(seen.kernels);
                 }
                 None => all = Some(seen),
             }
+        }
+        if let Some(all) = &mut all {
+            all.lost = self.lost(&all.span);
         }
         Ok(all)
     }

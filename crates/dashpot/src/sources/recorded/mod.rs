@@ -8,8 +8,13 @@ mod history;
 mod intervals;
 mod ios;
 mod layers;
+mod losses;
+mod owners;
+mod pauses;
 mod period;
 mod spans;
+#[cfg(test)]
+mod tests;
 
 use dashpot_observe::{Question, Schedule, Subject};
 
@@ -30,6 +35,8 @@ pub(crate) fn watch_recorded<'a>(
 ) -> anyhow::Result<Box<dyn Source + 'a>> {
     if let Some(first) = parts.first() {
         first.tell_gaps(counted::answer(question));
+        let others = parts.iter().find(|part| part.owner() != first.owner());
+        others.into_iter().for_each(Recorded::tell_pauses);
     }
     let sources = parts
         .iter()
@@ -38,6 +45,7 @@ pub(crate) fn watch_recorded<'a>(
     match (sources.pop(), sources.is_empty()) {
         (Some(only), true) => Ok(only),
         (last, _) => Ok(Box::new(RecordedLayers::of(
+            parts,
             sources.into_iter().chain(last),
         ))),
     }

@@ -9,37 +9,39 @@ use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
 use dashpot_recording::{
-    Blocks, Count, Event, Mark, Query, Recorded as RecordedIo, Recording, RecordingError, Second,
-    column,
+    Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, RecordingError, Second, column,
 };
-use dashpot_rules::{ParseError, thousands};
+use dashpot_rules::ParseError;
 
-use super::history::History;
+use super::history::{History, layer_of, sessions_of};
 use super::spans::{Counted, Period, SECOND_NS};
 use crate::cli::When;
 use crate::cli::reports::PeriodArgs;
 use crate::sources::known::check_known;
+use crate::sources::owner::Owner;
 
 /// A period of a recording.
 #[derive(Clone)]
 pub(crate) struct Recorded {
     recording: Recording,
     /// The devices that were recorded, by layer.
-    known: BTreeSet<(Layer, String)>,
+    pub(super) known: BTreeSet<(Layer, String)>,
     /// The layer that the user asks about; `None` for all.
-    layer: Option<Layer>,
+    pub(super) layer: Option<Layer>,
     /// The devices that the user has named, or all recorded devices if the user has named none.
     pub(super) names: Vec<String>,
-    /// What is known of the I/Os of disks, which are the kernel's or a daemon's.
-    disks: Knows,
+    /// The facts that are known about the I/Os of disks, which are the kernel's or a daemon's.
+    pub(super) disks: Knows,
     pub(super) period: Period,
     /// The seconds for which the recording has only counts.
     pub(super) counted: Counted,
     /// The times in which the recording was made.
-    sessions: Vec<Period>,
+    pub(super) sessions: Vec<Period>,
+    /// When the recording went on without the disks of an owner.
+    pub(super) ends: Vec<(Owner, u64)>,
     /// The conditions on the I/Os, if the recording is a part of another recording.
-    cut: Option<String>,
-    marks: Vec<Mark>,
+    pub(super) cut: Option<String>,
+    pub(super) marks: Vec<Mark>,
 }
 
 impl Recorded {
@@ -82,6 +84,7 @@ impl Recorded {
             period: with_gaps(whole, &counted, &gaps, seconds),
             counted,
             sessions,
+            ends: history.ends,
             cut: history.cut,
             marks,
             recording,
@@ -106,8 +109,19 @@ impl Recorded {
         };
         let is_there = |name: &&String| self.known.contains(&(recorded, (*name).clone()));
         let names: Vec<String> = self.names.iter().filter(is_there).cloned().collect();
-        let others = self.known.iter().find(|(other, _)| *other != recorded);
+        let own = self
+            .known
+            .iter()
+            .filter(|(_, name)| self.names.contains(name));
+        let mut own = own.filter(|(other, _)| *other != recorded);
+        let others = own.next();
         match (names.is_empty(), others) {
+            (true, Some(_)) if layer == Layer::Kernel && self.disks == Knows::Kernel => {
+                Err(ParseError::new(
+                    "--layer kernel: the recording has the kernel's disks only, which are its layer disk: ask about \
+                     --layer disk, or a statistic such as disk.ops",
+                ))
+            }
             (true, Some((other, device))) => {
                 let (asked, others, other) = (plural(layer), plural(*other), other.word());
                 Err(ParseError::new(format!(
@@ -118,6 +132,7 @@ impl Recorded {
             _ => Ok(Recorded {
                 names,
                 layer: Some(recorded),
+                sessions: sessions_of(Owner::of(recorded), &self.sessions, &self.ends),
                 ..self.clone()
             }),
         }
@@ -237,8 +252,16 @@ impl Recorded {
         self.marks.iter().filter(is_own).cloned().collect()
     }
 
+    /// Whether a mark tells that a device of the report was watched at one of these layers.
+    pub(crate) fn is_about(&self, mark: &Mark, layers: &[Layer]) -> bool {
+        let is_named = |device: &String| self.names.contains(device);
+        let layer = mark.text.as_deref().map(layer_of);
+        mark.device.as_ref().is_some_and(is_named)
+            && layer.is_some_and(|layer| layers.contains(&layer))
+    }
+
     /// The layer that the user asks about.
-    pub(super) fn layer(&self) -> Layer {
+    pub(crate) fn layer(&self) -> Layer {
         self.layer.unwrap_or(Layer::Disk)
     }
 
@@ -255,7 +278,7 @@ impl Recorded {
     /// The kinds of facts that the recording has about the I/Os of a layer.
     pub(crate) fn knows_on(&self, layer: Layer) -> Knows {
         match layer {
-            Layer::Fs => Knows::Kernel,
+            Layer::Fs | Layer::Kernel => Knows::Kernel,
             Layer::Volume => Knows::Zios,
             Layer::Disk | Layer::Store => self.disks,
         }
@@ -263,86 +286,16 @@ impl Recorded {
 
     /// The layers of the devices that the report is about.
     pub(crate) fn layers(&self) -> BTreeSet<Layer> {
-        let own = self.known.iter().filter(|(_, name)| self.names.contains(name));
+        let own = self
+            .known
+            .iter()
+            .filter(|(_, name)| self.names.contains(name));
         own.map(|(layer, _)| *layer).collect()
     }
 
     /// Refuses a question that the recording cannot answer.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
         check_known(question, self.knows())
-    }
-
-    /// Warns about the parts of the period that are missing. `counts` is true if the counts of seconds answer
-    /// the question.
-    pub(crate) fn tell_gaps(&self, counts: bool) {
-        if let Some(cut) = self.cut.as_ref().filter(|cut| !cut.is_empty()) {
-            complain(format_args!(
-                "The recording is a part of another one, with I/Os of {cut} only."
-            ));
-        }
-        self.tell_pauses();
-        let count = self.counted_seconds();
-        let seconds = thousands(count);
-        match counts {
-            _ if count == 0 => {}
-            true => complain(format_args!(
-                "For {seconds} seconds the recording has only counts: their latencies are up to a twelfth too \
-                 high, and each I/O gets the same share of the bytes."
-            )),
-            false => complain(format_args!(
-                "{seconds} seconds are left out: the recording has only counts of them, not the single I/Os."
-            )),
-        }
-    }
-
-    /// The times in which no recorder watched.
-    fn unwatched(&self) -> impl Iterator<Item = Period> {
-        let pairs = self.sessions.iter().zip(self.sessions.iter().skip(1));
-        let pauses = pairs.map(|(session, next)| Period {
-            from_ns: session.to_ns,
-            to_ns: next.from_ns,
-        });
-        pauses.filter(|pause| pause.shared_ns(self.period) > 0)
-    }
-
-    /// The pauses that overlap the period, when no recorder watched, in nanoseconds since 1970.
-    pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
-        let pauses = self.unwatched();
-        pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
-    }
-
-    /// For each of these seconds, how many I/Os have no record of their own: the recorder lost them, or the
-    /// recording has only the counts of the second.
-    pub(crate) fn losses(&self, seconds: &Range<u64>) -> anyhow::Result<Vec<(u64, u64)>> {
-        let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
-        let lost = lost.filter_map(|mark| {
-            let second = mark.at_ns / SECOND_NS;
-            Some((second, u64::try_from(mark.n?).ok()?))
-        });
-        let mut losses: Vec<(u64, u64)> = lost
-            .filter(|(second, _)| seconds.contains(second))
-            .collect();
-        if !self.counted.is_empty() {
-            self.each_second(seconds.start, seconds.end, |row| {
-                let is_counted = self.counted.has(row.second.saturating_mul(SECOND_NS));
-                if let (true, Count::Bucket { n, .. }) = (is_counted, row.count) {
-                    losses.push((row.second, n));
-                }
-            })?;
-        }
-        Ok(losses)
-    }
-
-    /// Prints when no recorder watched.
-    fn tell_pauses(&self) {
-        let own: Vec<Period> = self.unwatched().collect();
-        for pause in own.iter().take(PAUSES_MAX) {
-            let (from, to) = pause.shown();
-            complain(format_args!("Nothing was recorded from {from} to {to}."));
-        }
-        if let Some(more @ 1..) = own.len().checked_sub(PAUSES_MAX) {
-            complain(format_args!("Nothing was recorded in {more} more periods."));
-        }
     }
 
     /// Calls `of` for each row that the table of seconds has for these seconds since 1970.
@@ -366,13 +319,6 @@ impl Recorded {
     /// Begins another query, and reuses what `blocks` still has from an earlier query.
     pub(super) fn ask(&self, query: Query, blocks: &mut Blocks) {
         self.recording.ask(query, blocks);
-    }
-
-    /// How many I/Os the recorder lost in a period.
-    pub(super) fn lost(&self, period: Period) -> u64 {
-        let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
-        let own = lost.filter(|mark| period.has(mark.at_ns));
-        own.filter_map(|mark| u64::try_from(mark.n?).ok()).sum()
     }
 
     pub(super) fn is_named(&self, io: &FinishedIo) -> bool {
@@ -492,6 +438,7 @@ fn with_gaps(
 fn plural(layer: Layer) -> String {
     match layer {
         Layer::Fs => "sync calls on disks".to_owned(),
+        Layer::Kernel => "the kernel's disks".to_owned(),
         layer => format!("{}s", layer.word()),
     }
 }
@@ -511,6 +458,3 @@ fn named(names: &[String], known: &BTreeSet<(Layer, String)>) -> anyhow::Result<
     }
     Ok(names.to_vec())
 }
-
-/// The maximum number of pauses that are listed one by one.
-const PAUSES_MAX: usize = 3;

@@ -1,0 +1,170 @@
+//! The part of a recording that has the disks of one owner: the kernel, or a daemon. A recording has one part or
+//! both.
+
+use dashpot_observe::{FinishedIo, Layer, Schedule, Seen};
+
+use super::apart::Apart;
+use super::changes::{Change, Changes};
+use super::watching::{check, in_flight, next, put_on, sources};
+use crate::sources::{KERNEL_DISK, KERNEL_FS, Owner, Source, Target};
+
+/// The disks of one owner that are recorded.
+pub(super) struct Part<'a> {
+    pub(super) owner: Owner,
+    /// Whether the recording has the disks of another owner, too.
+    pub(super) is_beside: bool,
+    /// By how many nanoseconds its times may be off the axis of another owner's.
+    pub(super) off_ns: u64,
+    /// The names of the devices, by layer.
+    devices: Vec<(Layer, Vec<String>)>,
+    watch: Watch<'a>,
+    /// Whether nothing more comes.
+    pub(super) has_ended: bool,
+    /// Whether the recording goes on without it.
+    pub(super) is_left: bool,
+}
+
+/// How the disks are watched.
+enum Watch<'a> {
+    /// By the thread that records.
+    Here {
+        sources: Vec<Box<dyn Source + 'a>>,
+        changes: Changes<'a>,
+    },
+    /// By a thread of its own.
+    Apart(Apart),
+}
+
+impl<'a> Part<'a> {
+    /// Begins to watch disks in the calling thread.
+    pub(super) fn here(
+        target: &'a Target,
+        layers: &[Layer],
+        schedule: &Schedule,
+    ) -> anyhow::Result<Part<'a>> {
+        Ok(Part {
+            owner: target.owner(),
+            is_beside: false,
+            off_ns: 0,
+            devices: names(target, layers),
+            watch: Watch::Here {
+                sources: sources(target, layers, schedule)?,
+                changes: Changes::of(target),
+            },
+            has_ended: false,
+            is_left: false,
+        })
+    }
+
+    /// Begins to watch disks in a thread of its own.
+    pub(super) fn apart(
+        target: Target,
+        layers: &[Layer],
+        schedule: &Schedule,
+        ahead_ns: u64,
+    ) -> anyhow::Result<Part<'a>> {
+        check(&target, layers);
+        Ok(Part {
+            owner: target.owner(),
+            is_beside: false,
+            off_ns: 0,
+            devices: names(&target, layers),
+            watch: Watch::Apart(Apart::begin(target, layers, schedule, ahead_ns)?),
+            has_ended: false,
+            is_left: false,
+        })
+    }
+
+    /// The part of a recording of two owners, with its times on their common axis.
+    pub(super) fn beside(mut self, ahead_ns: u64) -> Part<'a> {
+        self.is_beside = true;
+        self.off_ns = match &mut self.watch {
+            Watch::Here { sources, .. } => put_on(sources, ahead_ns),
+            Watch::Apart(apart) => apart.off_ns,
+        };
+        self
+    }
+
+    /// The names of the devices.
+    pub(super) fn names(&self) -> Vec<String> {
+        let names = self.devices.iter().flat_map(|(_, names)| names.clone());
+        names.collect()
+    }
+
+    /// The devices, each with the word in marks for its kind.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.devices.iter().flat_map(|(layer, names)| {
+            let kind = match (self.owner, layer) {
+                (Owner::Kernel, Layer::Fs) => KERNEL_FS,
+                (Owner::Kernel, _) if !self.is_beside => KERNEL_DISK,
+                _ => self.stored(*layer).word(),
+            };
+            names.iter().map(move |name| (&**name, kind))
+        })
+    }
+
+    /// The layer in the recording for a layer of the source. A disk of the kernel and a disk of a daemon may have
+    /// the same name, so they are at different layers.
+    pub(super) fn stored(&self, layer: Layer) -> Layer {
+        match (self.owner, layer) {
+            (Owner::Kernel, Layer::Disk) if self.is_beside => Layer::Kernel,
+            _ => layer,
+        }
+    }
+
+    /// Gives what was seen since the last call to `take`, with the layers of the source. Returns whether the watch
+    /// goes on.
+    pub(super) fn next(&mut self, take: &mut dyn FnMut(Seen)) -> anyhow::Result<bool> {
+        match &mut self.watch {
+            Watch::Here { sources, .. } => next(sources, take),
+            Watch::Apart(apart) => apart.next(take),
+        }
+    }
+
+    /// The changes of rules and disks since the last call.
+    pub(super) fn changes(&mut self) -> Vec<Change> {
+        match &mut self.watch {
+            Watch::Here { changes, .. } => changes.news(),
+            Watch::Apart(apart) => apart.changes(),
+        }
+    }
+
+    /// The I/Os in flight, with the layers of the recording.
+    pub(super) fn in_flight(&mut self) -> Vec<FinishedIo> {
+        let mut ios = match &mut self.watch {
+            Watch::Here { sources, .. } => in_flight(sources),
+            Watch::Apart(apart) => apart.in_flight(),
+        };
+        for io in &mut ios {
+            io.layer = self.stored(io.layer);
+        }
+        ios
+    }
+
+    /// Whether I/Os are left that the last reading did not return.
+    pub(super) fn is_behind(&self) -> bool {
+        match &self.watch {
+            Watch::Here { sources, .. } => sources.iter().any(|source| source.is_behind()),
+            Watch::Apart(_) => false,
+        }
+    }
+}
+
+fn names(target: &Target, layers: &[Layer]) -> Vec<(Layer, Vec<String>)> {
+    let each = layers.iter().map(|layer| (*layer, target.names(*layer)));
+    each.collect()
+}
+
+/// The layers to record of the only disks of a recording: the layers that the user asks for, or all layers of the
+/// target.
+pub(super) fn layers(target: &Target, asked: &[Layer]) -> Vec<Layer> {
+    match (asked, target) {
+        ([_, ..], _) => asked.to_vec(),
+        ([], Target::Daemon { .. }) => {
+            let mut layers = vec![Layer::Disk, Layer::Volume];
+            layers.retain(|layer| !target.names(*layer).is_empty());
+            layers
+        }
+        ([], _) => vec![Layer::Disk],
+    }
+}

@@ -1,0 +1,116 @@
+//! The targets of `record`: a daemon's disks, the kernel's disks, or both.
+
+use std::collections::BTreeSet;
+
+use dashpot_observe::{Layer, Schedule};
+use dashpot_rules::{ApiAddress, ParseError};
+
+use super::part::{Part, layers};
+use crate::cli::reports::DeviceArgs;
+use crate::cli::{RecordArgs, each_once};
+use crate::commands::output::usage;
+use crate::sources::{Axis, Owner, Target};
+
+/// The targets of a recording.
+pub(super) struct Targets {
+    /// The kernel's disks, or the only target.
+    here: Target,
+    /// A daemon's disks beside the kernel's.
+    beside: Option<Target>,
+}
+
+impl Targets {
+    /// Finds the disks that the user names. Beside disks of a daemon (`--disk`), `-d` and `-k` mean the kernel's.
+    pub(super) fn find(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Result<Targets> {
+        let RecordArgs { device, disks, .. } = args;
+        if disks.is_empty() {
+            return Ok(Targets {
+                here: Target::find(api, device)?,
+                beside: None,
+            });
+        }
+        let daemon = Target::of_daemon(api, disks)?;
+        if device.devices.is_empty() && !device.kernel {
+            return Ok(Targets {
+                here: daemon,
+                beside: None,
+            });
+        }
+        let device = DeviceArgs {
+            kernel: true,
+            ..device.clone()
+        };
+        Ok(Targets {
+            here: Target::find(None, &device)?,
+            beside: Some(daemon),
+        })
+    }
+
+    /// The owners of these disks.
+    pub(super) fn owners(&self) -> BTreeSet<Owner> {
+        let targets = std::iter::once(&self.here).chain(&self.beside);
+        targets.map(Target::owner).collect()
+    }
+
+    /// Begins to watch the layers that the user asks for, or all layers.
+    pub(super) fn watch(
+        &mut self,
+        asked: &[Layer],
+        schedule: &Schedule,
+    ) -> anyhow::Result<Vec<Part<'_>>> {
+        let asked = each_once(asked);
+        let Some(daemon) = self.beside.take() else {
+            let layers = layers(&self.here, &asked);
+            return Ok(vec![Part::here(&self.here, &layers, schedule)?]);
+        };
+        let [of_kernel, of_daemon] = shared(&asked);
+        let of_daemon = layers(&daemon, &of_daemon);
+        let ahead_ns = Axis::here().ahead_ns;
+        // The threads of the kernel's events have a higher priority, which new threads would inherit.
+        let daemon = Part::apart(daemon, &of_daemon, schedule, ahead_ns)?;
+        let kernel = Part::here(&self.here, &of_kernel, schedule)?;
+        Ok(vec![kernel.beside(ahead_ns), daemon.beside(ahead_ns)])
+    }
+}
+
+/// The layers of the kernel's disks as their source calls them, and those of a daemon's disks.
+fn shared(asked: &[Layer]) -> [Vec<Layer>; 2] {
+    let (of_kernel, of_daemon): (Vec<Layer>, Vec<Layer>) = asked
+        .iter()
+        .partition(|layer| Owner::of(**layer) == Owner::Kernel);
+    let missing = match (&of_kernel[..], &of_daemon[..]) {
+        ([], [_, ..]) => Some("kernel or fs, or leave out -d and -k"),
+        ([_, ..], []) => Some("disk or volume, or leave out --disk"),
+        _ => None,
+    };
+    if let Some(missing) = missing {
+        usage(&ParseError::new(format!(
+            "--layer: these leave nothing to record of one side: add {missing}"
+        )));
+    }
+    let of_kernel = of_kernel.into_iter().map(|layer| match layer {
+        Layer::Kernel => Layer::Disk,
+        layer => layer,
+    });
+    let of_kernel = match asked {
+        [] => vec![Layer::Disk],
+        _ => of_kernel.collect(),
+    };
+    [of_kernel, of_daemon]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_layer_is_asked_of_its_owner() {
+        assert_eq!(shared(&[]), [vec![Layer::Disk], vec![]]);
+        let asked = [Layer::Volume, Layer::Kernel, Layer::Fs, Layer::Disk];
+        let of_kernel = vec![Layer::Disk, Layer::Fs];
+        assert_eq!(
+            shared(&asked),
+            [of_kernel, vec![Layer::Volume, Layer::Disk]]
+        );
+    }
+}

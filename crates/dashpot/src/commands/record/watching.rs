@@ -1,0 +1,59 @@
+//! The sources of one target, read together.
+
+use dashpot_observe::{FinishedIo, Layer, Question, Schedule, Seen, Subject, Wanted};
+
+use crate::commands::output::usage;
+use crate::sources::{Source, Target};
+
+/// Ends the program if a target cannot be watched at these layers.
+pub(super) fn check(target: &Target, layers: &[Layer]) {
+    for question in questions(layers) {
+        if let Err(error) = target.check(&question) {
+            usage(&error);
+        }
+    }
+}
+
+/// Begins to watch these layers of a target, I/O by I/O.
+pub(super) fn sources<'a>(
+    target: &'a Target,
+    layers: &[Layer],
+    schedule: &Schedule,
+) -> anyhow::Result<Vec<Box<dyn Source + 'a>>> {
+    check(target, layers);
+    let each = questions(layers);
+    each.map(|question| target.watch(&question, schedule))
+        .collect()
+}
+
+fn questions(layers: &[Layer]) -> impl Iterator<Item = Question> {
+    let each = layers.iter();
+    each.map(|layer| Question::of(Subject::Ios(Wanted::all(*layer))))
+}
+
+/// Gives what the sources have seen since the last call to `take`. Returns whether any source goes on.
+pub(super) fn next(
+    sources: &mut [Box<dyn Source + '_>],
+    take: &mut dyn FnMut(Seen),
+) -> anyhow::Result<bool> {
+    let mut goes_on = false;
+    for source in sources {
+        if let Some(seen) = source.next()? {
+            goes_on = true;
+            take(seen);
+        }
+    }
+    Ok(goes_on)
+}
+
+/// The I/Os in flight of all sources.
+pub(super) fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Vec<FinishedIo> {
+    let each = sources.iter_mut().map(|source| source.in_flight());
+    each.flatten().collect()
+}
+
+/// Puts the times of all sources on one axis. Returns by how much they may be off it.
+pub(super) fn put_on(sources: &mut [Box<dyn Source + '_>], ahead_ns: u64) -> u64 {
+    let each = sources.iter_mut().map(|source| source.put_on(ahead_ns));
+    each.max().unwrap_or_default()
+}

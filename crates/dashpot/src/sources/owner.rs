@@ -1,0 +1,42 @@
+//! The owner of the disks that a source watches.
+
+use dashpot_observe::Layer;
+
+/// The owner of disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owner {
+    Kernel,
+    Daemon,
+}
+
+impl Owner {
+    /// The owner of a layer in a recording of the disks of both.
+    pub(crate) fn of(layer: Layer) -> Owner {
+        match layer {
+            Layer::Kernel | Layer::Fs => Owner::Kernel,
+            Layer::Disk | Layer::Volume | Layer::Store => Owner::Daemon,
+        }
+    }
+
+    /// The word in marks of a recording of the disks of both.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Owner::Kernel => "kernel",
+            Owner::Daemon => "daemon",
+        }
+    }
+
+    /// The owner with this word.
+    pub(crate) fn of_word(word: &str) -> Option<Owner> {
+        let mut both = [Owner::Kernel, Owner::Daemon].into_iter();
+        both.find(|owner| owner.word() == word)
+    }
+
+    /// The owner, and what it owns, in words.
+    pub(crate) fn disks(self) -> &'static str {
+        match self {
+            Owner::Kernel => "the kernel's disks",
+            Owner::Daemon => "the daemon's disks",
+        }
+    }
+}

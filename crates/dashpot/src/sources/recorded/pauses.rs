@@ -1,0 +1,84 @@
+//! The parts of a period that a recording does not have.
+
+use dashpot_export::complain;
+use dashpot_rules::thousands;
+
+use super::period::Recorded;
+use super::spans::Period;
+
+impl Recorded {
+    /// Prints which parts of the period are missing. `counts` is true if the counts of seconds answer the
+    /// question.
+    pub(crate) fn tell_gaps(&self, counts: bool) {
+        if let Some(cut) = self.cut.as_ref().filter(|cut| !cut.is_empty()) {
+            complain(format_args!(
+                "The recording is a part of another one, with I/Os of {cut} only."
+            ));
+        }
+        self.tell_pauses();
+        let count = self.counted_seconds();
+        let seconds = thousands(count);
+        match counts {
+            _ if count == 0 => {}
+            true => complain(format_args!(
+                "For {seconds} seconds the recording has only counts: their latencies are up to a twelfth too \
+                 high, and each I/O gets the same share of the bytes."
+            )),
+            false => complain(format_args!(
+                "{seconds} seconds are left out: the recording has only counts of them, not the single I/Os."
+            )),
+        }
+    }
+
+    /// The times in which no recorder watched.
+    fn unwatched(&self) -> impl Iterator<Item = Period> {
+        let pairs = self.sessions.iter().zip(self.sessions.iter().skip(1));
+        let pauses = pairs.map(|(session, next)| Period {
+            from_ns: session.to_ns,
+            to_ns: next.from_ns,
+        });
+        // The disks of one owner may have ended before the recording.
+        let ended = self.sessions.last().filter(|last| {
+            let own = self
+                .ends
+                .iter()
+                .filter(|(owner, _)| self.owner() == Some(*owner));
+            own.map(|(_, at_ns)| at_ns)
+                .any(|at_ns| *at_ns == last.to_ns)
+        });
+        let rest = ended.map(|last| Period {
+            from_ns: last.to_ns,
+            to_ns: self.period.to_ns,
+        });
+        pauses
+            .chain(rest)
+            .filter(|pause| pause.shared_ns(self.period) > 0)
+    }
+
+    /// The times in which no recorder watched, in nanoseconds since 1970.
+    pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
+        let pauses = self.unwatched();
+        pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
+    }
+
+    /// Prints when no recorder watched these disks.
+    pub(super) fn tell_pauses(&self) {
+        let own: Vec<Period> = self.unwatched().collect();
+        let whose = self.owner().map(|owner| format!(" of {}", owner.disks()));
+        let whose = whose.unwrap_or_default();
+        for pause in own.iter().take(PAUSES_MAX) {
+            let (from, to) = pause.shown();
+            complain(format_args!(
+                "Nothing{whose} was recorded from {from} to {to}."
+            ));
+        }
+        if let Some(more @ 1..) = own.len().checked_sub(PAUSES_MAX) {
+            complain(format_args!(
+                "Nothing{whose} was recorded in {more} more periods."
+            ));
+        }
+    }
+}
+
+/// At most this many pauses are listed one by one.
+const PAUSES_MAX: usize = 3;
