@@ -126,7 +126,7 @@ def test_statistics_are_of_one_layer_or_of_both_beside_each_other(recorded):
     (("stat", "kernel.ops[client]"), "'client' is unknown here: the kernel's disks"),
     (("stat", "kernel.store"), "'store' is unknown here: the kernel's disks"),
     (("iolatency", "--layer", "disk", "--layer", "kernel", "--by", "rule"), "'rule' is unknown here: the kernel's disks"),
-    (("stat", "volume.ops"), "of volumes the recording has none of these"),
+    (("stat", "volume.ops"), "the recording has no such volumes"),
     (("iostat", "-k"), "the recording says whose disks it has"),
     (("snoop", "-d", "nothing"), "-d nothing: the recording has"),
     (("diff", "--slow", "process=dd"), "'process' is unknown here: dashpot's disks"),
@@ -156,7 +156,7 @@ def test_a_part_has_both_or_says_what_it_leaves_out(recorded, directory):
     assert len(of_kernel(of_one)) == READS + WRITES
     # The layer that was left out is not there, and does not look idle.
     error = run(BINARY, "stat", "disk.ops", "--in", of_one, code=None).stderr
-    assert "of disks the recording has none of these, but the kernel's disks such as" in error, error
+    assert "the recording has no such disks, but kernel disks such as" in error, error
     run(BINARY, "record", "cut", recording, "-o", nameless, "--anonymous")
     assert {io["device"] for io in of_kernel(nameless) + snoop(nameless)} == {"device1"}
     assert (len(snoop(nameless)), len(of_kernel(nameless))) == (CALLS, n)
@@ -294,7 +294,7 @@ def test_only_disks_of_a_daemon_are_a_recording_as_before(daemon, directory):
     end(recorder)
     assert len(snoop(directory / "rec")) == 5 and shown(directory / "rec")["kernel_disks"] == []
     error = run(BINARY, "stat", "kernel.ops", "--in", directory / "rec", code=None).stderr
-    assert "of the kernel's disks the recording has none of these, but disks such as 'd'" in error, error
+    assert "the recording has no such kernel disks, but disks such as 'd'" in error, error
 
 
 @pytest.mark.parametrize("words, message", [

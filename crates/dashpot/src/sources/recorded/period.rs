@@ -438,7 +438,7 @@ fn with_gaps(
 fn plural(layer: Layer) -> String {
     match layer {
         Layer::Fs => "sync calls on disks".to_owned(),
-        Layer::Kernel => "the kernel's disks".to_owned(),
+        Layer::Kernel => "kernel disks".to_owned(),
         layer => format!("{}s", layer.word()),
     }
 }
