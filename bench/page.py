@@ -2,8 +2,9 @@
 a question about a long past. Also measures the page itself, in Chromium: the time until an hour is drawn, and the
 time of a redraw, beside that of ECharts.
 
-The statistics of subscribers are not counted in the shard's thread. So the part compares the CPU time of that thread,
-pair by pair, with and without subscribers. The other figures are times of answers over the API's socket.
+The statistics of subscribers are counted outside of the shard's thread, so subscribers should cost this thread almost
+nothing. To check this, the part measures the thread's CPU time per I/O in pairs of rounds, one with and one without
+subscribers. The other figures are times of answers over the API's socket.
 """
 
 import contextlib

@@ -24,8 +24,8 @@ def test_without_privilege_it_says_what_works_without(daemon, attach):
 
 @pytest.fixture
 def user():
-    """A user for this test only, in the variables with which `sudo` names its caller, and that user's
-    directory."""
+    """The uid of a made-up user, and an environment that names this user as `sudo` names its caller. The user's
+    directory exists until the test ends."""
     uid = 50_000 + os.getpid() % 10_000
     own = pathlib.Path(f"/tmp/dashpot-{uid}")
     own.mkdir(mode=0o700)

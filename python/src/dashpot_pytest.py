@@ -56,7 +56,7 @@ def dashpot_disk(dashpot: library.Daemon) -> Iterator[library.Disk]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Gives a test with the marker a daemon, even if the test does not ask for the fixture."""
+    """Gives a daemon and its disk to each test with the marker `slow_disk`, even if the test asks for no fixture."""
     if item.get_closest_marker("slow_disk"):
         names: List[str] = getattr(item, "fixturenames", [])
         names.extend(name for name in ("dashpot", "dashpot_disk") if name not in names)

@@ -62,7 +62,8 @@ impl Shapes {
     }
 
     /// Splits each shape into a shape for each id, so that rows of one shape have the same id. All ids are
-    /// below `distinct`. The new shapes are codes, many of which may have no row.
+    /// below `distinct`. Many of the new shapes may have no row, until [`Shapes::number`] numbers
+    /// those that have one.
     fn refine(&mut self, distinct: usize, ids: impl Iterator<Item = u32>) {
         if self.count * distinct > CODES_MAX {
             self.number();

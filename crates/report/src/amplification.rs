@@ -103,8 +103,8 @@ impl PoolLevels {
         }
     }
 
-    /// The pool with its levels, then its volumes with theirs. The only volume of a pool would repeat the pool's
-    /// figures.
+    /// The pool with its levels; then, if the pool has several volumes, each volume with its levels. A single
+    /// volume is left out, because its figures would repeat the pool's.
     fn named(&self) -> impl Iterator<Item = (&str, &Levels)> {
         let volumes = self.by_volume.iter().filter(|_| self.by_volume.len() > 1);
         let volumes = volumes.map(|one| (one.volume.as_str(), &one.levels));

@@ -1,4 +1,5 @@
-//! Breakdowns: the order of the groups that a report shows, and the value to which I/O belongs.
+//! Breakdowns by a dimension: the order of the groups in a report, and the value that an operation's I/O has in
+//! the dimension.
 
 use dashpot_observe::{Dimension, OpInterval, Order, Unit};
 

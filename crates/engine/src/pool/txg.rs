@@ -85,7 +85,8 @@ impl Txgs {
         self.syncing.is_some() || self.last_committed.is_some_and(|at| at >= since)
     }
 
-    /// Counts an extent of the open txg, or a block that has its first version in the open txg.
+    /// Counts what has just become dirty in the open txg: a new extent, or a block that had no version in this
+    /// txg before.
     #[inline]
     pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
         let standing = &mut self.standing[slot_of(self.open.number)];

@@ -192,8 +192,8 @@ impl Chunk {
     }
 }
 
-/// The largest number of slices in a chunk. Each part of data has heads before it, and may begin in the
-/// middle of one slice of a store and end in the middle of another. More heads may follow the last part.
-/// Chunks of a stream need the most slices.
+/// The largest number of `IoSlice`s in a chunk. Each reply may need three beyond the whole slices of its data:
+/// one for the heads before the data, and two because the data may begin and end inside slices of the store.
+/// One more is for the heads after the last data. Chunks of a stream need the most.
 pub(super) const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

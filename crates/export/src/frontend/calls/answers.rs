@@ -47,7 +47,7 @@ impl Answers {
         &self.listener
     }
 
-    /// Counts a sync of the program that dashpot could not do itself first.
+    /// Counts a sync that is held although dashpot could not do the sync itself before, as `--mode floor` asks.
     pub(super) fn count_unsynced(&self) {
         self.counts.unsynced.fetch_add(1, Ordering::Relaxed);
     }
