@@ -266,6 +266,8 @@ pub enum Wait {
     Stalled,
     /// The throttle of the pool has not admitted the zio.
     Throttle,
+    /// The power of the zio's pool was cut, and the pool has not yet forgotten all that it has lost.
+    PowerCut,
     /// The disks of the pool write the zio's blocks.
     Write,
     /// The disks of the pool make the zio durable.

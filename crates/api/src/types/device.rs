@@ -91,7 +91,7 @@ pub struct InFlightZio {
     pub age_ns: u64,
     /// The reason that the zio waits. At a disk, it is one of `suspended`, `held-before`, `store`, `held`,
     /// `hung` and `reply`; at a volume, one of `block-lock`, `reading`, `pool-stalled`, `throttled`,
-    /// `writing`, `syncing` and `reply`.
+    /// `power-cut`, `writing`, `syncing` and `reply`.
     pub wait: String,
     /// Time for which the zio has waited for this reason.
     pub wait_ns: u64,
@@ -108,6 +108,7 @@ pub fn wait_word(wait: Wait) -> &'static str {
         Wait::Read => "reading",
         Wait::Stalled => "pool-stalled",
         Wait::Throttle => "throttled",
+        Wait::PowerCut => "power-cut",
         Wait::Write => "writing",
         Wait::Sync => "syncing",
         Wait::Suspended => "suspended",

@@ -1,4 +1,4 @@
-//! The block table of a volume: the versions of each block in memory, and the requests that use it.
+//! The block table of a volume: the versions of each block in memory, and the write of each block.
 //!
 //! A block has at most one version in each live txg.
 
@@ -59,10 +59,6 @@ pub(super) struct Block {
     versions: [Version; TXGS],
     /// One more than the id of the block's write that is queued or at a disk; 0 if there is none.
     write: u32,
-    /// Whether a client's write uses the block, so that the block's other writes wait.
-    pub(super) locked: bool,
-    /// Whether other writes wait for the lock.
-    pub(super) wanted: bool,
     /// Whether flushes wait until the block is on the disks.
     pub(super) watched: bool,
     /// Whether the block's last write to the disks failed. The pool will repeat that write.
@@ -74,6 +70,12 @@ impl Block {
     #[inline]
     pub(super) fn version(&self, slot: usize) -> Option<Content> {
         self.versions[slot].content()
+    }
+
+    /// The contents of all versions.
+    pub(super) fn contents(&self) -> impl Iterator<Item = Content> {
+        let versions = self.versions.iter();
+        versions.filter_map(|version| version.content())
     }
 
     /// Replaces a version. Returns the old version.
@@ -100,15 +102,16 @@ impl Block {
     }
 }
 
-pub(super) type BlockTable = Table<Block>;
-
-impl BlockTable {
-    /// The contents of all versions.
-    pub(super) fn contents(&self) -> impl Iterator<Item = Content> + '_ {
-        let versions = self.values().flat_map(|block| block.versions.iter());
-        versions.filter_map(|version| version.content())
-    }
+/// The lock of a block that belongs to no run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lock {
+    /// Whether a write uses the block or a part of it, so that other writes wait.
+    pub(super) held: bool,
+    /// Whether writes wait for the lock.
+    pub(super) wanted: bool,
 }
+
+pub(super) type BlockTable = Table<Block>;
 
 #[cfg(test)]
 mod tests {
@@ -121,11 +124,11 @@ mod tests {
         let mut table = BlockTable::default();
         let far = 5 * LEAF as u32;
         for block in [3, 4, far, far + 1] {
-            table.edit(block, |block| block.locked = true);
+            table.edit(block, |block| block.watched = true);
         }
-        table.edit(4, |block| block.locked = false);
+        table.edit(4, |block| block.watched = false);
         table.edit(far + 1, |block| block.set_version(1, Some(Content::Zero)));
-        table.edit(far + 1, |block| block.locked = false);
+        table.edit(far + 1, |block| block.watched = false);
         let used = |range| table.used(range).collect::<Vec<u32>>();
         assert_eq!(used(0..u32::MAX), [3, far, far + 1]);
         assert_eq!(used(4..far + 1), [far]);

@@ -1,19 +1,27 @@
 //! A power cut of the host: the pool loses everything that it has only in memory.
+//!
+//! For clients the cut is one moment: the pool drops all requests and forgets all dirty data at once. To
+//! free the blocks that were in memory takes several steps if there are many. Requests that come meanwhile
+//! wait, and start in the order of their arrival when the cut has ended.
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::blocks::BlockTable;
-use super::extents::Extents;
-use super::placement::Placement;
+use super::block_io::Cause;
+use super::blocks::{Block, Lock};
+use super::cut::{Cut, Stage};
+use super::home::free_content;
+use super::jobs::Job;
 use super::pool::Pool;
-use super::request::Phase;
-use super::slab::Slab;
+use super::request::{Phase, Requests};
 use super::step::Step;
 use super::volume::Volume;
-use super::watchers::Watchers;
-use crate::bytes::Buf;
 use crate::command::Action;
+use crate::time::Instant;
+use crate::zio::ZioId;
 
+/// The moment of the cut.
 impl Pool {
     /// Loses everything that is in memory. Returns the lost txgs, each with its dirty bytes. Before this
     /// call, the engine has made orphans of the zios at the disks.
@@ -22,10 +30,10 @@ impl Pool {
         let lost = self.txgs.live().map(dirty_of);
         let lost = lost.filter(|(_, dirty)| *dirty > 0).collect();
         self.drop_requests(step);
-        for buf in self.buffers_in_use() {
-            step.free(buf);
-        }
         self.begin_anew(step);
+        self.begin_cut();
+        self.begin_job(Job::Cut, step);
+        self.settle(step);
         lost
     }
 
@@ -42,25 +50,6 @@ impl Pool {
         }
     }
 
-    fn buffers_in_use(&self) -> Vec<Buf> {
-        let versions = self
-            .volumes
-            .iter()
-            .flat_map(|volume| volume.blocks.contents());
-        let writes = self.writes.live().map(|id| self.writes[id].content);
-        let contents = versions.chain(writes).filter_map(|content| content.buf());
-        let edges = self.volumes.iter().flat_map(|volume| volume.edges.values());
-        let edges = edges.filter_map(|edge| edge.buf);
-        let reads = self.reads.live().map(|id| self.reads[id].buf);
-        let copied = self.mirrors.iter().filter_map(|mirrors| mirrors.buf());
-        let all = contents.chain(edges).chain(reads).chain(copied);
-        let mut buffers: Vec<Buf> = all.collect();
-        // A version on its way to a disk is in the block table, too, so its buffer may occur twice.
-        buffers.sort_unstable();
-        buffers.dedup();
-        buffers
-    }
-
     fn begin_anew(&mut self, step: &mut Step<'_>) {
         self.txgs.begin_anew(step.now);
         self.throttle
@@ -69,33 +58,156 @@ impl Pool {
             leaf.queue.forget_all();
             leaf.sync_failed = false;
         }
-        self.volumes.iter_mut().for_each(Volume::begin_anew);
-        self.placement.iter_mut().for_each(Placement::power_cut);
-        self.mirrors
-            .iter_mut()
-            .for_each(|mirrors| mirrors.power_cut());
+        for volume in &mut self.volumes {
+            volume.begin_anew(step);
+        }
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.buf().into_iter().for_each(|buf| step.free(buf));
+            mirrors.power_cut();
+        }
         self.unplaced.clear();
         self.done_at_once.clear();
-        (self.writes, self.reads) = (Slab::default(), Slab::default());
         self.jobs.waiting.clear();
         self.retries.clear();
         self.unlocked.clear();
         self.stalled.clear();
         self.failing = 0;
         self.commit = None;
-        self.settle(step);
+    }
+
+    fn begin_cut(&mut self) {
+        let reads = match self.cut.take() {
+            // The cut before has not ended, and no request has started since then.
+            Some(cut) if self.reads.count() == 0 => cut.reads,
+            _ => core::mem::take(&mut self.reads).into_values(),
+        };
+        self.cut = Some(Box::new(Cut {
+            stage: Stage::Blocks,
+            volume: 0,
+            at: 0,
+            reads,
+            waiting: VecDeque::new(),
+        }));
+    }
+}
+
+/// The work of a cut.
+impl Pool {
+    /// Does a part of a cut's work. Returns whether the cut has ended.
+    pub(super) fn go_on_with_cut(&mut self, step: &mut Step<'_>) -> bool {
+        let Some(mut cut) = self.cut.take() else {
+            return true;
+        };
+        while self.jobs.has_room() {
+            if self.lose_next(&mut cut, step) {
+                self.jobs.touch();
+                continue;
+            }
+            if cut.stage == Stage::Over {
+                return true;
+            }
+            (cut.volume, cut.at) = (cut.volume + 1, 0);
+            if cut.volume >= self.volumes.len() {
+                (cut.stage, cut.volume) = (cut.stage.next(), 0);
+            }
+            if cut.stage == Stage::Over {
+                self.writes.clear();
+            }
+        }
+        self.cut = Some(cut);
+        false
+    }
+
+    /// Takes the next thing of a stage, or starts a request that has waited. False if none is left in
+    /// this volume.
+    fn lose_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
+        let next = match cut.stage {
+            Stage::Blocks => self.lose_block(cut, step),
+            Stage::Extents => {
+                let volume = self.volumes.get_mut(cut.volume);
+                return volume.is_some_and(|volume| volume.extents.lose_one());
+            }
+            Stage::Locks => self.lose_lock(cut),
+            Stage::Places => {
+                let placement = self.placement.as_mut();
+                placement.and_then(|placement| placement.lose_next(cut.volume, cut.at))
+            }
+            Stage::Reads => {
+                let read = cut.reads.next();
+                read.iter().for_each(|read| step.free(read.buf));
+                return read.is_some();
+            }
+            Stage::Over => return self.start_next(cut, step),
+        };
+        cut.at = next.unwrap_or(cut.at);
+        next.is_some()
+    }
+
+    /// Loses the versions of a block. Returns where to go on.
+    fn lose_block(&mut self, cut: &Cut, step: &mut Step<'_>) -> Option<u32> {
+        let volume = self.volumes.get_mut(cut.volume)?;
+        let at = volume.blocks.next_used(cut.at..u32::MAX)?;
+        let block: Block = volume.blocks.edit(at, core::mem::take);
+        for content in block.contents() {
+            free_content(content, step);
+        }
+        // The content of any other write is a version of the block.
+        if let Some(write) = block.write().map(|id| &self.writes[id])
+            && matches!(write.cause, Cause::Through(_) | Cause::Replaced)
+        {
+            free_content(write.content, step);
+        }
+        while volume.watchers.take(at).is_some() {}
+        Some(at + 1)
+    }
+
+    fn lose_lock(&mut self, cut: &Cut) -> Option<u32> {
+        let volume = self.volumes.get_mut(cut.volume)?;
+        let at = volume.locks.next_used(cut.at..u32::MAX)?;
+        volume.locks.edit(at, |lock| *lock = Lock::default());
+        Some(at + 1)
+    }
+
+    fn start_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
+        let id = cut.waiting.pop_front();
+        let request = id.and_then(|id| self.requests.get(id));
+        if let Some((zio, volume)) = request.map(|request| (request.zio, request.volume)) {
+            let blocks = self.volumes[volume].blocks_of(&zio);
+            self.start(zio.id, zio.op, step);
+            if !self.volumes[volume].is_long(&zio) {
+                self.jobs.touched += blocks.end - blocks.start;
+            }
+        }
+        id.is_some()
+    }
+
+    /// Lets a request no longer wait for the end of a cut.
+    pub(super) fn leave_cut(&mut self, id: ZioId) {
+        if let Some(cut) = &mut self.cut {
+            cut.waiting.retain(|other| *other != id);
+        }
+    }
+}
+
+impl Requests {
+    /// Makes a request wait for the end of a cut.
+    pub(super) fn wait_for_cut(&mut self, id: ZioId, cut: &mut Cut, now: Instant) {
+        if let Some(request) = self.get_mut(id) {
+            request.go_to(Phase::Cut, now);
+            cut.waiting.push_back(id);
+        }
     }
 }
 
 impl Volume {
-    fn begin_anew(&mut self) {
-        self.blocks = BlockTable::default();
-        self.extents = Extents::default();
+    /// Forgets what belonged to requests, and keeps what the cut takes block by block.
+    fn begin_anew(&mut self, step: &mut Step<'_>) {
+        let edges = core::mem::take(&mut self.edges);
+        let buffers = edges.into_values().filter_map(|edge| edge.buf);
+        buffers.for_each(|buf| step.free(buf));
         self.locked_runs.clear();
         self.partly_locked.clear();
-        self.edges.clear();
         self.lock_queues.clear();
-        self.watchers = Watchers::default();
         self.failing = 0;
     }
 }

@@ -342,7 +342,7 @@ impl Volume {
         let meets = self.extents.meeting(range.clone()).count();
         let blocks = match piece.is_run() {
             // A block that is being written to the disks gets a separate version, and splits the extent.
-            true => 1 + meets + 2 * self.blocks.used(range).count(),
+            true => 1 + meets + 2 * self.blocks.count(range),
             // A block in the middle of an extent splits the extent in two.
             false => 1 + meets,
         };

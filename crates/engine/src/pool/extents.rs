@@ -209,6 +209,11 @@ impl Extents {
         }
     }
 
+    /// Forgets one of the extents. False if there is none.
+    pub(super) fn lose_one(&mut self) -> bool {
+        self.dirty.pop_first().is_some() || self.on_way.pop_first().is_some()
+    }
+
     /// Forgets an extent that has been written to the disks.
     pub(super) fn home(&mut self, start: u32) -> Option<OnWay> {
         self.on_way.remove(&start)

@@ -55,6 +55,11 @@ impl Pool {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
+        if self.volumes[volume].is_long(&zio) {
+            let blocks = self.volumes[volume].blocks_of(&zio);
+            self.send_range_home(id, volume, blocks, Stage::Blocks, step);
+            return;
+        }
         // An extra pending count keeps the request from ending before the writes of all its pieces have
         // begun.
         self.add_pending(id, 1);

@@ -6,7 +6,7 @@ use super::pool::Pool;
 use super::request::Phase;
 use super::step::Step;
 use super::volume::{Piece, Volume};
-use crate::zio::{Op, Zio, ZioId};
+use crate::zio::{Op, ZioId};
 
 impl Pool {
     /// Whether the pool has unfinished jobs, which need ticks.
@@ -49,44 +49,44 @@ impl Pool {
     /// Does a part of a job. Returns the rest, if there is one.
     fn some_of(&mut self, job: Job, step: &mut Step<'_>) -> Option<Job> {
         match job {
-            Job::Zero { zio, from } => self.zero_some(zio, from, step),
+            Job::Dirty { zio, from } => self.dirty_some(zio, from, step),
+            Job::Through { zio, from } => self.write_some_through(zio, from, step),
+            Job::Read { zio, from } => self.read_some(zio, from, step),
             Job::Home(home) => self.send_some_home(home, step).map(Job::Home),
             Job::Sync(sync) => self.sync_some(sync, step).map(Job::Sync),
             Job::Released => (!self.queue_released(step)).then_some(job),
+            Job::Place => None,
+            Job::Cut => (!self.go_on_with_cut(step)).then_some(job),
             Job::Landed(landed) => self.send_some_behind(landed, step).map(Job::Landed),
         }
     }
 }
 
-/// Makes the blocks of zeroes and trims dirty.
+/// Makes the blocks of long writes, zeroes and trims dirty.
 impl Pool {
-    /// Makes the blocks of an admitted zero or trim dirty. If the work takes several steps, the request
-    /// holds its locks meanwhile.
-    pub(super) fn zero_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
-        if let Some(rest) = self.first_of(Job::Zero { zio: id, from: 0 }, step) {
+    /// Makes the blocks of an admitted write, zero or trim dirty. If the work takes several steps, the
+    /// request holds its locks meanwhile.
+    pub(super) fn dirty_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
+        if let Some(rest) = self.first_of(Job::Dirty { zio: id, from: 0 }, step) {
             self.lock_at_once(id);
             self.begin(id, Phase::Writing, step.now);
             self.jobs.waiting.push_back(rest);
         }
     }
 
-    fn zero_some(&mut self, id: ZioId, begin: u32, step: &mut Step<'_>) -> Option<Job> {
+    fn dirty_some(&mut self, id: ZioId, begin: u32, step: &mut Step<'_>) -> Option<Job> {
         let request = self.requests.get(id)?;
         let (volume, zio) = (request.volume, request.zio);
         let mut from = begin;
         while from < zio.length {
             if !self.jobs.touch() {
                 self.sync_if_full();
-                return Some(Job::Zero { zio: id, from });
+                return Some(Job::Dirty { zio: id, from });
             }
-            let rest = Zio {
-                offset: zio.offset + u64::from(from),
-                length: zio.length - from,
-                ..zio
-            };
             let target = &self.volumes[volume];
             let most = TOUCHED_MAX - self.jobs.touched;
-            let (piece, touched) = target.first_part(target.pieces(&rest).next()?, most);
+            let piece = target.pieces_from(&zio, from).next()?;
+            let (piece, touched) = target.first_part(piece, most);
             self.jobs.touched += touched;
             self.throttle.promise(target.most_dirty_of(piece));
             let content = match zio.op {

@@ -1,8 +1,9 @@
 //! Jobs: work on many blocks, which takes more than one step.
 //!
 //! In one step the jobs of a pool touch at most 256 blocks and at most 256 extents, so no client of the
-//! same shard waits for a whole flush, sync or trim. Ticks do the rest, and the jobs take turns. A driver
-//! with virtual time ticks at once, so there a job takes no time although it is done in parts.
+//! same shard waits for a whole flush, sync or trim, or for a long read or write. Ticks do the rest, and the
+//! jobs take turns. A driver with virtual time ticks at once, so there a job takes no time although it is
+//! done in parts.
 
 use alloc::collections::VecDeque;
 
@@ -21,8 +22,12 @@ pub(super) struct Jobs {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Job {
-    /// Makes the blocks of a zero or trim dirty, beginning at this byte of the zio.
-    Zero { zio: ZioId, from: u32 },
+    /// Makes the blocks of a write, zero or trim dirty, beginning at this byte of the zio.
+    Dirty { zio: ZioId, from: u32 },
+    /// Writes the blocks of a write-through to the disks, beginning at this byte of the zio.
+    Through { zio: ZioId, from: u32 },
+    /// Reads the blocks of a read, beginning at this byte of the zio.
+    Read { zio: ZioId, from: u32 },
     /// Writes to the disks the blocks and extents that a request waits for.
     Home(Home),
     /// Queues the dirty blocks and extents of a txg.
@@ -31,6 +36,10 @@ pub(super) enum Job {
     Landed(Landed),
     /// Queues the writes that waited for the repair or for the record of a mirror.
     Released,
+    /// Gives places to new blocks for which the step before had no room. The end of each step does this.
+    Place,
+    /// Frees the memory that a power cut has made useless.
+    Cut,
 }
 
 /// The blocks from `start` to `end` of a volume, which the pool writes to the disks for a request.
@@ -97,6 +106,14 @@ impl Jobs {
         let has_room = self.has_room();
         self.touched += u32::from(has_room);
         has_room
+    }
+
+    /// Lets new blocks get their places in the next step.
+    pub(super) fn place_later(&mut self) {
+        let mut jobs = self.waiting.iter();
+        if !jobs.any(|job| matches!(job, Job::Place)) {
+            self.waiting.push_back(Job::Place);
+        }
     }
 
     /// Whether a request waits for this block, and the job that will write the block has not reached it yet.

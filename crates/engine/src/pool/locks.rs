@@ -3,7 +3,8 @@
 //!
 //! A write that goes through to the disks locks whole blocks, because it writes whole blocks. Any other
 //! write locks its bytes only. Requests get the lock of a block in the order of their arrival. A run of whole
-//! blocks has one lock, so that a trim of 1 GiB does not have to lock 131072 blocks.
+//! blocks of a trim, a zero or a long write has one lock, so that a trim of 1 GiB does not have to lock 131072
+//! blocks.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -28,7 +29,7 @@ impl Pool {
         };
         let zio = request.zio;
         let volume = &mut self.volumes[request.volume];
-        for piece in volume.pieces(&zio) {
+        for piece in volume.lock_pieces(&zio) {
             if piece.end() <= from {
                 continue;
             }
@@ -61,7 +62,7 @@ impl Pool {
         };
         if !core::mem::replace(&mut request.locked, true) {
             let volume = &mut self.volumes[request.volume];
-            for piece in volume.pieces(&request.zio) {
+            for piece in volume.lock_pieces(&request.zio) {
                 let locked = volume.lock_from(piece.block, piece, true);
                 debug_assert!(locked.is_ok(), "a request uses {piece:?}");
             }
@@ -81,7 +82,7 @@ impl Pool {
         request.locked = false;
         let (zio, volume) = (request.zio, request.volume);
         let volume = &mut self.volumes[volume];
-        for piece in volume.pieces(&zio) {
+        for piece in volume.lock_pieces(&zio) {
             if piece.block >= until {
                 break;
             }
@@ -131,10 +132,10 @@ impl Volume {
     /// other requests may wait for the first block.
     pub(super) fn first_obstacle(&self, first: u32, end: u32, has_turn: bool) -> Option<u32> {
         let in_way = |at: &u32| {
-            let block = self.blocks.get(*at);
-            block.locked || (block.wanted && !(has_turn && *at == first))
+            let lock = self.locks.get(*at);
+            lock.held || (lock.wanted && !(has_turn && *at == first))
         };
-        let block = self.blocks.used(first..end).find(in_way);
+        let block = self.locks.used(first..end).find(in_way);
         let within = self.locked_runs.range(first..end).next();
         let run = match self.is_in_run(first) {
             true => Some(first),
@@ -151,7 +152,7 @@ impl Volume {
     /// Whether a request uses a block, or a part of it.
     #[inline]
     pub(super) fn is_locked(&self, block: u32) -> bool {
-        self.blocks.get(block).locked || self.is_in_run(block)
+        self.locks.get(block).held || self.is_in_run(block)
     }
 
     /// Those blocks of a range for whose locks requests wait.
@@ -164,12 +165,12 @@ impl Volume {
     /// other requests wait for the block and it is not this request's turn.
     fn lock(&mut self, piece: Piece, has_turn: bool) -> bool {
         let whole = self.locks_whole(piece);
-        let block = self.blocks.get(piece.block);
-        if (block.wanted && !has_turn) || self.is_in_run(piece.block) {
+        let lock = self.locks.get(piece.block);
+        if (lock.wanted && !has_turn) || self.is_in_run(piece.block) {
             return false;
         }
-        if !block.locked {
-            self.blocks.edit(piece.block, |block| block.locked = true);
+        if !lock.held {
+            self.locks.edit(piece.block, |lock| lock.held = true);
             if !whole {
                 self.partly_locked
                     .insert(piece.block, [piece.bytes()].into());
@@ -202,11 +203,11 @@ impl Volume {
             }
             self.partly_locked.remove(&piece.block);
         }
-        self.blocks.edit(piece.block, |block| block.locked = false);
+        self.locks.edit(piece.block, |lock| lock.held = false);
     }
 
     fn queue_for_lock(&mut self, id: ZioId, block: u32, has_turn: bool) {
-        self.blocks.edit(block, |block| block.wanted = true);
+        self.locks.edit(block, |lock| lock.wanted = true);
         let queue = self.lock_queues.entry(block).or_default();
         match has_turn {
             true => queue.push_front(id),
@@ -216,13 +217,13 @@ impl Volume {
 
     /// The next request for the lock of a block, if it can have the lock now.
     fn next_for_lock(&mut self, block: u32, requests: &Requests) -> Option<ZioId> {
-        if !self.blocks.get(block).wanted {
+        if !self.locks.get(block).wanted {
             return None;
         }
         let queue = self.lock_queues.get(&block)?;
         let next = queue.front().copied().filter(|id| {
             let zio = requests.get(*id).map(|request| request.zio);
-            let mut pieces = zio.into_iter().flat_map(|zio| self.pieces(&zio));
+            let mut pieces = zio.into_iter().flat_map(|zio| self.lock_pieces(&zio));
             let piece = pieces.find(|piece| piece.end() > block);
             piece.is_none_or(|piece| self.is_free(block, piece))
         });
@@ -232,7 +233,7 @@ impl Volume {
         }
         if queue.is_empty() {
             self.lock_queues.remove(&block);
-            self.blocks.edit(block, |block| block.wanted = false);
+            self.locks.edit(block, |lock| lock.wanted = false);
         }
         next
     }

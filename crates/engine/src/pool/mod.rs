@@ -5,6 +5,7 @@ mod block_io;
 mod blocks;
 mod config;
 mod crash;
+mod cut;
 mod edges;
 mod extent_home;
 mod extents;

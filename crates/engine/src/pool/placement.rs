@@ -187,19 +187,19 @@ impl Placement {
         rows.covered[side] = rows.covered[side].max(covers);
     }
 
-    /// Takes back the rows whose first write may be lost.
-    pub(super) fn power_cut(&mut self) {
-        for volume in 0..self.places.len() {
-            let members = &self.members;
-            let is_kept =
-                |place: Place| place.written && members[place.member()].is_covered(place.row);
-            let places = &self.places[volume];
-            let blocks = places.used(0..u32::MAX);
-            let lost = blocks.filter(|block| !places.get(*block).is_some_and(is_kept));
-            for block in lost.collect::<Vec<u32>>() {
-                self.release(volume, block..block + 1);
-            }
+    /// Looks at the next block that has a place, after a power cut: takes the row back if its first write may
+    /// be lost. Returns where to go on; `None` if no block is left.
+    pub(super) fn lose_next(&mut self, volume: usize, from: u32) -> Option<u32> {
+        let places = &self.places[volume];
+        let block = places.next_used(from..u32::MAX)?;
+        let is_kept = |place: Place| {
+            let rows = &self.members[place.member()];
+            place.written && rows.is_covered(place.row)
+        };
+        if !places.get(block).is_some_and(is_kept) {
+            self.release(volume, block..block + 1);
         }
+        Some(block + 1)
     }
 }
 
@@ -249,6 +249,13 @@ mod tests {
         placement
     }
 
+    fn power_cut(placement: &mut Placement) {
+        let mut at = Some(0);
+        while let Some(from) = at {
+            at = placement.lose_next(0, from);
+        }
+    }
+
     fn row(placement: &Placement, block: u32) -> Option<u32> {
         placement.get(0, block).map(|place| place.row)
     }
@@ -290,10 +297,10 @@ mod tests {
         placement.synced(0, 0, covers);
         let mut half = with_blocks(2);
         half.synced(0, 0, covers);
-        half.power_cut();
+        power_cut(&mut half);
         assert_eq!(row(&half, 0), None, "the other side may have lost it");
         placement.synced(0, 1, covers);
-        placement.power_cut();
+        power_cut(&mut placement);
         let rows = [0, 1, 2, 3].map(|block| row(&placement, block));
         assert_eq!(rows, [Some(0), Some(1), None, None]);
         assert!(placement.left().eq([3, 3]));
@@ -308,7 +315,7 @@ mod tests {
         placement.written(0, 4);
         placement.synced(0, 0, covers);
         placement.synced(0, 1, covers);
-        placement.power_cut();
+        power_cut(&mut placement);
         assert_eq!(row(&placement, 4), None);
     }
 }

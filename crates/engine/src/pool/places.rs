@@ -11,11 +11,15 @@ use core::ops::Range;
 
 use super::block_io::BlockWrite;
 use super::blocks::Content;
+use super::jobs::TOUCHED_MAX;
 use super::placement::{Place, Placement};
 use super::pool::Pool;
 use super::stats::Class;
 use super::step::{Covers, Step};
 use super::tunable::Tunable;
+
+/// How many entries of the list of unplaced writes one step drops because they are out of date.
+const OLD_MAX: u32 = 4_096;
 
 /// The part of a write on one member.
 #[derive(Clone, Copy, Debug)]
@@ -61,13 +65,17 @@ impl Pool {
         }
     }
 
-    /// Whether a member has any block of a range.
+    /// Whether a member has any block of a range. Under the dynamic layout, a long range counts as on all
+    /// members, because a look at each of its blocks would take too long.
     pub(super) fn has_part(&self, volume: usize, range: Range<u32>, member: usize) -> bool {
         let Some(placement) = &self.placement else {
             let members = self.members.len();
             let ahead = (member + members - range.start as usize % members) % members;
             return ahead < range.len();
         };
+        if range.len() > TOUCHED_MAX as usize {
+            return true;
+        }
         let mut places = placement.placed(volume, range);
         places.any(|place| place.member() == member)
     }
@@ -222,28 +230,38 @@ impl Pool {
         false
     }
 
-    /// Gives places to new blocks, while a member has a short queue. Returns whether a block got a place.
-    pub(super) fn place_new(&mut self, step: &mut Step<'_>) -> bool {
-        let mut placed = false;
-        while let Some(id) = self.next_unplaced()
+    /// Gives places to at most this many new blocks, while a member has a short queue. Returns whether a
+    /// block got a place.
+    pub(super) fn place_new(&mut self, most: &mut u32, step: &mut Step<'_>) -> bool {
+        let (before, mut old) = (*most, OLD_MAX);
+        while let Some(id) = self.next_unplaced(&mut old)
             && let Some(member) = self.member_for_new()
         {
-            placed = true;
+            if *most == 0 {
+                self.jobs.place_later();
+                break;
+            }
+            *most -= 1;
             self.place(id, member);
             self.queue_write(id, step);
         }
-        if placed {
+        if old == 0 {
+            self.jobs.place_later();
+        }
+        let has_placed = *most < before;
+        if has_placed {
             (0..self.disks.len()).for_each(|disk| self.pump(disk, step));
         }
-        placed
+        has_placed
     }
 
-    fn next_unplaced(&mut self) -> Option<u32> {
+    fn next_unplaced(&mut self, most_old: &mut u32) -> Option<u32> {
         let writes = &self.writes;
-        self.unplaced.next(|id, is_sync| {
-            let write = &writes[id];
+        let waits = |id, is_sync| {
+            let write: &BlockWrite = &writes[id];
             write.unplaced && (write.class == Class::SyncWrite) == is_sync
-        })
+        };
+        self.unplaced.next(waits, most_old)
     }
 
     fn place(&mut self, id: u32, member: usize) {

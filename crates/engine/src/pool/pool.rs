@@ -16,7 +16,8 @@ use super::block_io::{BlockRead, BlockWrite, Retry};
 use super::config::{
     Layout, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy,
 };
-use super::jobs::Jobs;
+use super::cut::Cut;
+use super::jobs::{Jobs, TOUCHED_MAX};
 use super::limits::{check_layout, limits};
 use super::mirrors::Mirrors;
 use super::placement::Placement;
@@ -71,6 +72,8 @@ pub(crate) struct Pool {
     deadline: Instant,
     /// Work on many blocks, which takes more than one step.
     pub(super) jobs: Jobs,
+    /// The power cut whose work has not ended yet.
+    pub(super) cut: Option<Box<Cut>>,
     /// The tags of the I/Os that are joined into one. The list is kept so that its memory can be reused.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
@@ -145,6 +148,7 @@ impl Pool {
             commit: None,
             deadline: Instant::NEVER,
             jobs: Jobs::default(),
+            cut: None,
             tags: Vec::new(),
             closing: None,
             drains: false,
@@ -216,7 +220,16 @@ impl Pool {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
-        match zio.op {
+        match &mut self.cut {
+            Some(cut) => self.requests.wait_for_cut(id, cut, step.now),
+            None => self.start(id, zio.op, step),
+        }
+        self.settle(step);
+    }
+
+    /// Starts a request.
+    pub(super) fn start(&mut self, id: ZioId, op: Op, step: &mut Step<'_>) {
+        match op {
             Op::Read => self.read(id, step),
             Op::Write | Op::Zero | Op::Trim => self.write(id, step),
             Op::Flush => self.flush(id, step),
@@ -226,7 +239,6 @@ impl Pool {
                 self.finish(id, Err(Errno::NotSup), step);
             }
         }
-        self.settle(step);
     }
 
     /// Notes that the reply has left.
@@ -259,6 +271,7 @@ impl Pool {
                 Phase::Locking(next) => self.leave_lock_queue(*id, next),
                 Phase::Throttled => {}
                 Phase::Stalled => self.stalled.retain(|other| other != id),
+                Phase::Cut => self.leave_cut(*id),
                 Phase::Reply => {}
                 Phase::Reading | Phase::Writing | Phase::Syncing => continue,
             }
@@ -368,10 +381,11 @@ impl Pool {
 
     /// Fails the writes that have their locks but have not been admitted.
     pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
-        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled);
+        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled | Phase::Cut);
         let waiting = self.requests.ids(held_back);
         self.throttle.forget(step.now, |_| true);
         self.stalled.clear();
+        self.cut.iter_mut().for_each(|cut| cut.waiting.clear());
         for id in waiting {
             self.finish(id, Err(errno), step);
         }
@@ -382,16 +396,17 @@ impl Pool {
 impl Pool {
     /// Carries out all consequences of the step, until there are no more.
     pub(super) fn settle(&mut self, step: &mut Step<'_>) {
+        let mut places = TOUCHED_MAX;
         loop {
             if let Some(id) = self.throttle.pop_admitted(step.now) {
                 self.admitted(id, step);
             } else if let Some(id) = self.unlocked.pop_front() {
                 self.lock(id, true, step);
             } else if self.placement.is_some()
-                && (self.end_done_at_once(step) || self.place_new(step))
+                && (self.end_done_at_once(step) || self.place_new(&mut places, step))
             {
                 // Something has changed, so the loop looks for more consequences.
-            } else if !self.advance_txgs(step) {
+            } else if self.cut.is_some() || !self.advance_txgs(step) {
                 break;
             }
         }

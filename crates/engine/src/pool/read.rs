@@ -2,12 +2,14 @@
 
 use super::block_io::{BlockRead, Then};
 use super::blocks::Content;
+use super::jobs::Job;
 use super::pool::Pool;
 use super::queue::Queued;
 use super::request::Phase;
 use super::stats::Class;
 use super::step::Step;
 use super::tag::Tag;
+use super::volume::Piece;
 use crate::bytes::{Move, Span};
 use crate::zio::{Errno, Op, Outcome, ZioId};
 
@@ -23,33 +25,52 @@ impl Pool {
         }
         // An extra pending count keeps the request from ending before the reads of all its blocks have begun.
         self.add_pending(id, 1);
-        for piece in self.volumes[volume].pieces(&zio) {
-            let (to, at, length) = (piece.from, piece.at, piece.length);
-            match self.volumes[volume].content(piece.block, self.txgs.open()) {
-                Some(Content::Bytes(buf)) => {
-                    let from = Span { buf, at, length };
-                    step.move_bytes(Move::CopyOut { zio: id, to, from });
-                }
-                Some(Content::Zero | Content::Trim) => {
-                    step.move_bytes(Move::ZeroOut {
-                        zio: id,
-                        to,
-                        length,
-                    });
-                }
-                None => {
-                    let then = Then::Reply { at, length, to };
-                    if !self.read_block(id, volume, piece.block, then, step) {
-                        step.move_bytes(Move::ZeroOut {
-                            zio: id,
-                            to,
-                            length,
-                        });
-                    }
-                }
+        let whole = Job::Read { zio: id, from: 0 };
+        match self.volumes[volume].is_long(&zio) {
+            true => self.begin_job(whole, step),
+            false => self.read_all(id, step),
+        }
+    }
+
+    fn read_all(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let rest = self.read_some(id, 0, step);
+        debug_assert!(rest.is_none(), "a short read has a rest");
+    }
+
+    /// Reads blocks of a read, from this byte of the zio on. Returns the rest of a long read, if there is
+    /// one.
+    pub(super) fn read_some(&mut self, id: ZioId, from: u32, step: &mut Step<'_>) -> Option<Job> {
+        let request = self.requests.get(id)?;
+        let (volume, zio) = (request.volume, request.zio);
+        let is_long = self.volumes[volume].is_long(&zio);
+        for piece in self.volumes[volume].pieces_from(&zio, from) {
+            if is_long && !self.jobs.touch() {
+                let from = piece.from;
+                return Some(Job::Read { zio: id, from });
             }
+            self.read_part(id, volume, piece, step);
         }
         self.one_less(id, Ok(()), step);
+        None
+    }
+
+    fn read_part(&mut self, zio: ZioId, volume: usize, piece: Piece, step: &mut Step<'_>) {
+        let (to, at, length) = (piece.from, piece.at, piece.length);
+        let is_zero = match self.volumes[volume].content(piece.block, self.txgs.open()) {
+            Some(Content::Bytes(buf)) => {
+                let from = Span { buf, at, length };
+                step.move_bytes(Move::CopyOut { zio, to, from });
+                false
+            }
+            Some(Content::Zero | Content::Trim) => true,
+            None => {
+                let then = Then::Reply { at, length, to };
+                !self.read_block(zio, volume, piece.block, then, step)
+            }
+        };
+        if is_zero {
+            step.move_bytes(Move::ZeroOut { zio, to, length });
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) enum Phase {
     Stalled,
     /// The request waits for the throttle.
     Throttled,
+    /// The pool forgets what a power cut has taken.
+    Cut,
     /// The request's blocks are on their way to the disks.
     Writing,
     /// The disks make the request durable.
@@ -111,6 +113,7 @@ impl Request {
             Phase::Reading => Wait::Read,
             Phase::Stalled => Wait::Stalled,
             Phase::Throttled => Wait::Throttle,
+            Phase::Cut => Wait::PowerCut,
             Phase::Writing => Wait::Write,
             Phase::Syncing => Wait::Sync,
             Phase::Reply => Wait::Reply,

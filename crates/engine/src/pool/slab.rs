@@ -40,9 +40,47 @@ impl<T: Copy> Slab<T> {
         slots.filter(|(_, live)| *live).map(|(slot, _)| slot)
     }
 
+    /// Removes all values. Keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
+        self.free.clear();
+    }
+
+    /// The values, in no order.
+    pub(crate) fn into_values(self) -> Values<T> {
+        let mut is_free = vec![false; self.values.len()];
+        for slot in &self.free {
+            is_free[*slot as usize] = true;
+        }
+        Values {
+            values: self.values,
+            is_free,
+        }
+    }
+
     pub(crate) fn remove(&mut self, slot: u32) -> T {
         self.free.push(slot);
         self.values[slot as usize]
+    }
+}
+
+/// The values of a slab that is gone.
+#[derive(Debug)]
+pub(crate) struct Values<T> {
+    values: Vec<T>,
+    is_free: Vec<bool>,
+}
+
+impl<T> Iterator for Values<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        loop {
+            let value = self.values.pop()?;
+            if !self.is_free.pop()? {
+                return Some(value);
+            }
+        }
     }
 }
 

@@ -20,12 +20,20 @@ impl Unplaced {
     }
 
     /// The next write to place. Writes that a client waits for come first.
-    pub(super) fn next(&mut self, waits: impl Fn(u32, bool) -> bool) -> Option<u32> {
+    ///
+    /// Drops at most `most` entries that are out of date, and counts them down. If none is left of `most`,
+    /// `None` means that the caller must ask again.
+    pub(super) fn next(
+        &mut self,
+        waits: impl Fn(u32, bool) -> bool,
+        most: &mut u32,
+    ) -> Option<u32> {
         for (list, is_sync) in [(&mut self.sync, true), (&mut self.other, false)] {
             while let Some(id) = list.front().copied() {
                 if waits(id, is_sync) {
                     return Some(id);
                 }
+                *most = most.checked_sub(1)?;
                 list.pop_front();
             }
         }

@@ -4,10 +4,12 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::block_io::Edge;
-use super::blocks::{BlockTable, Content, TXGS};
+use super::blocks::{BlockTable, Content, Lock, TXGS};
 use super::config::{VolumeConfig, WritePolicy};
 use super::extents::Extents;
+use super::jobs::TOUCHED_MAX;
 use super::stats::VolumeTraffic;
+use super::table::Table;
 use super::watchers::Watchers;
 use crate::occupancy::Occupancy;
 use crate::stats::DiskStats;
@@ -23,6 +25,7 @@ pub(super) struct Volume {
     pub(super) base: u64,
     pub(super) blocks: BlockTable,
     pub(super) extents: Extents,
+    pub(super) locks: Table<Lock>,
     /// For each block that requests have locked in part, the locked ranges of bytes, each as its first byte
     /// and its end.
     pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
@@ -85,6 +88,7 @@ impl Volume {
             base,
             blocks: BlockTable::default(),
             extents: Extents::default(),
+            locks: Table::default(),
             partly_locked: BTreeMap::new(),
             locked_runs: BTreeMap::new(),
             edges: BTreeMap::new(),
@@ -112,9 +116,40 @@ impl Volume {
     /// The blocks that a zio touches, in order and cut into pieces. The zio must have at least one
     /// byte.
     pub(super) fn pieces(&self, zio: &Zio<VolumeId>) -> impl Iterator<Item = Piece> + use<> {
+        self.pieces_from(zio, 0)
+    }
+
+    /// The pieces of a zio from this byte of the zio on.
+    pub(super) fn pieces_from(
+        &self,
+        zio: &Zio<VolumeId>,
+        from: u32,
+    ) -> impl Iterator<Item = Piece> + use<> {
+        self.cut(zio, from, matches!(zio.op, Op::Zero | Op::Trim))
+    }
+
+    /// The pieces of a zio that have a lock each.
+    pub(super) fn lock_pieces(&self, zio: &Zio<VolumeId>) -> impl Iterator<Item = Piece> + use<> {
+        let has_runs = matches!(zio.op, Op::Zero | Op::Trim) || self.is_long(zio);
+        self.cut(zio, 0, has_runs)
+    }
+
+    /// Whether one step may not handle all blocks of a read or write.
+    pub(super) fn is_long(&self, zio: &Zio<VolumeId>) -> bool {
+        let blocks = self.blocks_of(zio);
+        matches!(zio.op, Op::Read | Op::Write) && blocks.end - blocks.start > TOUCHED_MAX
+    }
+
+    /// Cuts a zio into pieces, from this byte of the zio on. A piece is a part of one block or, if the zio
+    /// `has_runs`, a run of whole blocks.
+    fn cut(
+        &self,
+        zio: &Zio<VolumeId>,
+        from: u32,
+        has_runs: bool,
+    ) -> impl Iterator<Item = Piece> + use<> {
         let size = u64::from(self.block_size);
         let (begin, end) = (zio.offset, zio.offset + u64::from(zio.length));
-        let has_runs = matches!(zio.op, Op::Zero | Op::Trim);
         let cut = move |first: u64| {
             let block = first / size;
             let run_end = match has_runs && first.is_multiple_of(size) {
@@ -134,7 +169,7 @@ impl Volume {
             let next = begin + u64::from(piece.from) + u64::from(piece.length);
             (next < end).then(|| cut(next))
         };
-        core::iter::successors(Some(cut(begin)), after)
+        core::iter::successors(Some(cut(begin + u64::from(from))), after)
     }
 
     /// Whether a zio's range lies completely within the volume.
@@ -156,7 +191,7 @@ impl Volume {
                 .is_none(),
             false => !self.is_locked(piece.block),
         };
-        whole && self.write == WritePolicy::Back && self.pieces(zio).all(free)
+        whole && self.write == WritePolicy::Back && self.lock_pieces(zio).all(free)
     }
 
     /// The content of a block in memory, if memory has the block. A version in the block table is always

@@ -9,6 +9,7 @@ use super::block_io::Cause;
 use super::blocks::{Block, Content};
 use super::config::WritePolicy;
 use super::home::free_content;
+use super::jobs::Job;
 use super::pool::Pool;
 use super::request::{Phase, Request};
 use super::stats::Class;
@@ -101,8 +102,8 @@ impl Pool {
         };
         request.admitted = step.now;
         let (volume, zio) = (request.volume, request.zio);
-        if matches!(zio.op, Op::Zero | Op::Trim) {
-            self.zero_in_parts(id, step);
+        if matches!(zio.op, Op::Zero | Op::Trim) || self.volumes[volume].is_long(&zio) {
+            self.dirty_in_parts(id, step);
             return;
         }
         for piece in self.volumes[volume].pieces(&zio) {
@@ -285,13 +286,41 @@ impl Pool {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
-        let size = self.volumes[volume].block_size;
-        let trims = |piece: &Piece| zio.op != Op::Trim || piece.is_whole(size);
-        let pieces = self.volumes[volume].pieces(&zio).filter(trims);
         // An extra pending count keeps the request from ending before the writes of all its blocks have
         // begun.
         self.add_pending(id, 1);
-        for piece in pieces {
+        let whole = Job::Through { zio: id, from: 0 };
+        match self.volumes[volume].is_long(&zio) {
+            true => self.begin_job(whole, step),
+            false => self.write_all_through(id, step),
+        }
+    }
+
+    fn write_all_through(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let rest = self.write_some_through(id, 0, step);
+        debug_assert!(rest.is_none(), "a short write has a rest");
+    }
+
+    /// Sends blocks of a write to the disks, from this byte of the write on. Returns the rest of a long
+    /// write, if there is one.
+    pub(super) fn write_some_through(
+        &mut self,
+        id: ZioId,
+        from: u32,
+        step: &mut Step<'_>,
+    ) -> Option<Job> {
+        let request = self.requests.get(id)?;
+        let (volume, zio) = (request.volume, request.zio);
+        let (size, is_long) = {
+            let volume = &self.volumes[volume];
+            (volume.block_size, volume.is_long(&zio))
+        };
+        let trims = |piece: &Piece| zio.op != Op::Trim || piece.is_whole(size);
+        for piece in self.volumes[volume].pieces_from(&zio, from).filter(trims) {
+            if is_long && !self.jobs.touch() {
+                let from = piece.from;
+                return Some(Job::Through { zio: id, from });
+            }
             let content = match zio.op {
                 Op::Zero if piece.is_whole(size) => Content::Zero,
                 Op::Trim => Content::Trim,
@@ -303,6 +332,7 @@ impl Pool {
             self.send(volume, blocks, content, cause, Class::SyncWrite, step);
         }
         self.one_less(id, Ok(()), step);
+        None
     }
 
     pub(super) fn add_pending(&mut self, id: ZioId, count: u32) {

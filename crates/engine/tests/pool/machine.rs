@@ -43,6 +43,8 @@ pub(crate) struct Machine {
     /// The largest number of I/Os that one step has queued, or of blocks that one step has made dirty or
     /// clean.
     pub(crate) most_touched: u64,
+    /// The most moves of bytes, and ends of buffers, that one step has asked for.
+    pub(crate) most_moved: usize,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }
 
@@ -105,6 +107,7 @@ impl Machine {
             bad_reads: false,
             sync_takes: 2_000,
             most_touched: 0,
+            most_moved: 0,
             ended: Vec::new(),
         }
     }
@@ -325,6 +328,9 @@ impl Machine {
         let after = self.touched();
         self.most_touched = self.most_touched.max(after.0.saturating_sub(before.0));
         self.most_touched = self.most_touched.max(before.1.abs_diff(after.1));
+        let moves = actions.iter();
+        let moves = moves.filter(|action| matches!(action, Action::Move(_)));
+        self.most_moved = self.most_moved.max(moves.count());
         for action in actions {
             match action {
                 Action::Start(id) => {

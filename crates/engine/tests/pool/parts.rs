@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::pool::{Layout, ThrottleConfig, WritePolicy};
-use dashpot_engine::{Command, Op, PoolId, Random, ZioId};
+use dashpot_engine::{Command, Input, Op, PoolId, Random, VolumeId, Wait, ZioId};
 
 use crate::bytes::{LAYOUTS, Policy, policies};
 use crate::hand::{self, Hand};
@@ -14,7 +14,7 @@ const BLOCK: u64 = 512;
 const BLOCKS: u64 = 2_048;
 /// How many requests are in flight at once.
 const DEPTH: u32 = 12;
-/// The maximum number of blocks in a durable write, which goes to the disks in the step that admits it.
+/// The maximum number of blocks in a durable write that goes to the disks in the step that admits it.
 const DURABLE_MAX: u64 = 8;
 /// A step may touch 256 blocks and 256 extents, each with two sides, and admit all durable writes that
 /// waited.
@@ -81,6 +81,7 @@ impl Run {
         let first = self.random.below(BLOCKS);
         let most = match op {
             Op::Flush => 0,
+            Op::Write if self.random.below(16) == 0 => BLOCKS,
             Op::Write if fua => DURABLE_MAX,
             Op::Write => 128,
             _ => BLOCKS,
@@ -260,6 +261,50 @@ fn a_flush_a_trim_and_a_sync_take_short_steps() {
     }
 }
 
+#[test]
+fn long_writes_and_reads_and_a_power_cut_take_short_steps() {
+    let size = BLOCKS * BLOCK;
+    for (members, layout) in LAYOUTS
+        .into_iter()
+        .flat_map(|members| [(members, Layout::Static), (members, Layout::Dynamic)])
+    {
+        for (policy, fua) in policies()
+            .into_iter()
+            .flat_map(|policy| [(policy, false), (policy, true)])
+        {
+            let what = format!("{members:?} {layout:?} {policy:?}, FUA {fua}");
+            let mut machine = Machine::new(members, layout, policy, BLOCK as u32, size, 1);
+            machine.set_dirty_max(4 * size);
+            // The write begins and ends within a block.
+            let bytes: Vec<u8> = (100..size - 100).map(|at| (at / 7) as u8).collect();
+            machine.submit(ZioId(1), Op::Write, fua, 100, bytes.clone());
+            while machine.ended.is_empty() {
+                assert!(machine.advance(), "{what}: the write never ends");
+            }
+            machine.ended.clear();
+            let all = machine.read_all();
+            assert!(
+                all[100..(size - 100) as usize] == bytes,
+                "{what}: wrong bytes"
+            );
+            machine.submit(ZioId(1), Op::Write, false, 0, vec![9; size as usize]);
+            machine.advance();
+            machine.crash();
+            let found = machine.read_all();
+            let kept = |at: usize| found[at] == bytes[at - 100] || found[at] == 9;
+            assert!(
+                !fua || (100..bytes.len()).all(kept),
+                "{what}: lost what was durable"
+            );
+            // Each block moves at most twice: its bytes come or go, and its buffer ends.
+            let most = machine.most_moved;
+            assert!(most <= 2 * 256 + 8, "{what}: a step moved {most} blocks");
+            while machine.advance() {}
+            assert_eq!(machine.buffers(), 0, "{what}: a buffer was never freed");
+        }
+    }
+}
+
 /// Makes a volume of 1 GiB without a throttle.
 fn large() -> Hand {
     let none = ThrottleConfig::None;
@@ -349,4 +394,61 @@ fn a_block_that_waited_for_an_extent_waits_no_longer_when_its_turn_has_come() {
     for id in 10..610 {
         answer(&mut hand, id);
     }
+}
+
+fn wait_of(hand: &Hand, id: u32) -> Option<Wait> {
+    let zio = hand.engine.at_volume(VolumeId(0), ZioId(id));
+    zio.map(|zio| zio.wait)
+}
+
+#[test]
+fn requests_wait_until_a_power_cut_has_ended() {
+    let mut hand = large();
+    (0..2_000).for_each(|id| hand.write(id, u64::from(id)));
+    hand.command(Command::Crash(PoolId(0)));
+    assert_eq!(dirty_blocks(&hand), 0, "all is lost at once");
+    for id in 2_000..2_004 {
+        hand.write(id, u64::from(id % 2));
+    }
+    assert_eq!(wait_of(&hand, 2_000), Some(Wait::PowerCut));
+    hand.step(Input::Abort(&[ZioId(2_002)]));
+    hand.ended.clear();
+    end_jobs(&mut hand);
+    let ids: Vec<u32> = hand.ended.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [2_000, 2_001, 2_003], "in the order of arrival");
+    assert_eq!(dirty_blocks(&hand), 2);
+}
+
+#[test]
+fn a_power_cut_takes_the_requests_that_wait_for_another() {
+    let mut hand = large();
+    (0..2_000).for_each(|id| hand.write(id, u64::from(id)));
+    hand.command(Command::Crash(PoolId(0)));
+    hand.write(2_000, 0);
+    hand.tick();
+    hand.command(Command::Crash(PoolId(0)));
+    hand.write(2_001, 1);
+    end_jobs(&mut hand);
+    assert_eq!(hand.outcome(2_000), None);
+    assert_eq!(wait_of(&hand, 2_000), None, "it was dropped");
+    assert_eq!(hand.outcome(2_001), Some(Ok(())));
+    assert_eq!(dirty_blocks(&hand), 1);
+}
+
+#[test]
+fn a_long_write_gets_its_locks_in_the_order_of_arrival() {
+    let mut hand = large();
+    // A part of a block: the write holds its lock until a disk has read the rest.
+    hand.submit(1, Op::Write, false, 300 * hand::BLOCK, 512);
+    hand.submit(2, Op::Write, false, 0, 600 * hand::BLOCK as u32);
+    hand.write(3, 10);
+    hand.write(4, 300);
+    for id in 2..5 {
+        assert_eq!(wait_of(&hand, id), Some(Wait::Lock), "{id}");
+    }
+    assert!(hand.done(Ok(())));
+    end_jobs(&mut hand);
+    let ids: Vec<u32> = hand.ended.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [1, 2, 3, 4]);
+    assert_eq!(dirty_blocks(&hand), 600);
 }

@@ -183,9 +183,9 @@ impl Queue {
 
     /// Forgets the I/O that waits, and the I/O at the disk. The counters continue.
     pub(crate) fn forget_all(&mut self) {
-        self.waiting = Waiting::default();
+        self.waiting.clear();
         self.rule = Rule::default();
-        self.issued = Slab::default();
+        self.issued.clear();
         self.bytes = 0;
         for class in &mut self.stats.classes {
             (class.pending, class.active) = (0, 0);

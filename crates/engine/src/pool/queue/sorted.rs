@@ -37,6 +37,15 @@ struct Chunk<K> {
 }
 
 impl<K: Copy + Ord> Sorted<K> {
+    /// Removes all keys. Keeps the memory.
+    pub(super) fn clear(&mut self) {
+        for mut chunk in self.chunks.drain(..) {
+            chunk.keys.clear();
+            self.spare.push(chunk.keys);
+        }
+        self.finger = Place::default();
+    }
+
     pub(super) fn first(&self) -> Option<K> {
         self.chunks.front()?.live().first().copied()
     }

@@ -54,6 +54,15 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
+    /// Forgets all I/Os. Keeps the memory, because to give back the memory of many I/Os takes long.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.slots.clear();
+        self.turns.iter_mut().for_each(Sorted::clear);
+        self.by_offset.iter_mut().for_each(Sorted::clear);
+        self.arrivals = 0;
+    }
+
     pub(super) fn push(&mut self, now: Instant, io: Queued) {
         let entry = Entry {
             io,

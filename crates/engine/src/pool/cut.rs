@@ -1,0 +1,44 @@
+//! The state of a power cut whose work takes several steps.
+
+use alloc::collections::VecDeque;
+
+use super::block_io::BlockRead;
+use super::slab::Values;
+use crate::zio::ZioId;
+
+/// A power cut whose work has not ended.
+#[derive(Debug)]
+pub(super) struct Cut {
+    pub(super) stage: Stage,
+    /// The volume, and the first of its blocks, that the stage still has to look at.
+    pub(super) volume: usize,
+    pub(super) at: u32,
+    /// The reads of blocks that were in flight.
+    pub(super) reads: Values<BlockRead>,
+    /// Requests that came after the cut, in the order of arrival.
+    pub(super) waiting: VecDeque<ZioId>,
+}
+
+/// The things that a cut takes one by one, for all volumes before the next stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Blocks,
+    Extents,
+    Locks,
+    Places,
+    Reads,
+    /// Nothing is left to lose. The requests that waited start.
+    Over,
+}
+
+impl Stage {
+    pub(super) fn next(self) -> Stage {
+        match self {
+            Stage::Blocks => Stage::Extents,
+            Stage::Extents => Stage::Locks,
+            Stage::Locks => Stage::Places,
+            Stage::Places => Stage::Reads,
+            Stage::Reads | Stage::Over => Stage::Over,
+        }
+    }
+}
