@@ -66,12 +66,31 @@ impl Growing {
         label: &Label,
         now_ns: u64,
     ) -> Result<(), RecordingError> {
-        if !self.has_news {
-            return Ok(());
+        match self.news(label)? {
+            Some(bytes) => self.write(directory, &bytes, now_ns),
+            None => Ok(()),
         }
+    }
+
+    /// The bytes of the newest file, if it has new rows.
+    pub(crate) fn news(&self, label: &Label) -> Result<Option<Vec<u8>>, RecordingError> {
+        if !self.has_news {
+            return Ok(None);
+        }
+        let bytes = self.file(label);
         let name = numbered_name(self.number);
-        let bytes = self.file(label).map_err(|flaw| flaw.of(Path::new(&name)))?;
-        directory.publish(self.table, &name, &bytes)?;
+        bytes.map(Some).map_err(|flaw| flaw.of(Path::new(&name)))
+    }
+
+    /// Writes the newest file with these bytes.
+    pub(crate) fn write(
+        &mut self,
+        directory: &Directory,
+        bytes: &[u8],
+        now_ns: u64,
+    ) -> Result<(), RecordingError> {
+        let name = numbered_name(self.number);
+        directory.publish(self.table, &name, bytes)?;
         self.has_news = false;
         self.newest_bytes = bytes.len() as u64;
         let since_ns = *self.since_ns.get_or_insert(now_ns);

@@ -149,13 +149,9 @@ impl Writer {
         seal.marks
             .iter()
             .for_each(|mark| self.marks.push_mark(mark));
-        let label = self.label(&SECONDS, &seal.now);
-        self.seconds
-            .publish(&self.directory, &label, seal.now.monotonic_ns)?;
-        let label = self.label(&MARKS, &seal.now);
-        self.marks
-            .publish(&self.directory, &label, seal.now.monotonic_ns)?;
-        self.evict()?;
+        self.publish_seconds(&seal.now)?;
+        self.publish_marks(&seal.now)?;
+        self.make_room(0)?;
         self.weigh(&seal.now);
         self.state.add_seal();
         Ok(())
@@ -163,15 +159,37 @@ impl Writer {
 
     fn seal_ios(&mut self, now: &Moment, is_slow: bool) -> Result<(), RecordingError> {
         let label = self.label(&IOS, now);
-        let sealed = self.open.seal(&label, self.next, is_slow);
+        let number = self.next;
+        let sealed = self.open.seal(&label, number, is_slow);
         let Some((segment, bytes)) = sealed.map_err(refused(&self.root))? else {
             return Ok(());
         };
-        self.directory
-            .publish(&IOS, &segment_name(&segment), &bytes)?;
         self.next += 1;
         self.segments.push(segment);
+        self.make_room(0)?;
+        // If all files together may take less than this file does, this file is deleted before it is written.
+        if let Some(kept) = self.segments.last().filter(|last| last.number == number) {
+            self.directory.publish(&IOS, &segment_name(kept), &bytes)?;
+        }
         self.state.add_ios(std::mem::take(&mut self.finished));
+        Ok(())
+    }
+
+    fn publish_seconds(&mut self, now: &Moment) -> Result<(), RecordingError> {
+        if let Some(bytes) = self.seconds.news(&self.label(&SECONDS, now))? {
+            self.make_room(bytes.len() as u64)?;
+            self.seconds
+                .write(&self.directory, &bytes, now.monotonic_ns)?;
+        }
+        Ok(())
+    }
+
+    fn publish_marks(&mut self, now: &Moment) -> Result<(), RecordingError> {
+        if let Some(bytes) = self.marks.news(&self.label(&MARKS, now))? {
+            self.make_room(bytes.len() as u64)?;
+            self.marks
+                .write(&self.directory, &bytes, now.monotonic_ns)?;
+        }
         Ok(())
     }
 
@@ -184,15 +202,16 @@ impl Writer {
         }
     }
 
-    /// Deletes files until the remaining files fit: first the oldest files of seconds and marks, if these
-    /// take more than their part of the size, then files of I/Os.
-    fn evict(&mut self) -> Result<(), RecordingError> {
+    /// Deletes files until the remaining files and `more` bytes fit: first the oldest files of seconds and marks,
+    /// if these take more than their part of the size, then files of I/Os. The writer makes room before it writes
+    /// a file, so that the recording never takes more than its bytes.
+    fn make_room(&mut self, more: u64) -> Result<(), RecordingError> {
         let keep = self.options.keep_bytes;
         let part = keep / COUNTS_PART;
         let marks = self.marks.shrink(&self.directory, part / 8)?;
         let left = part.saturating_sub(marks);
         let counts = marks + self.seconds.shrink(&self.directory, left)?;
-        for number in victims(&self.segments, keep.saturating_sub(counts)) {
+        for number in victims(&self.segments, keep.saturating_sub(counts + more)) {
             if let Some(at) = self.segments.iter().position(|one| one.number == number) {
                 self.directory
                     .remove(&IOS, &segment_name(&self.segments[at]))?;
@@ -236,12 +255,9 @@ impl Writer {
             n: None,
             text: Some(error.to_string()),
         });
-        let label = self.label(&MARKS, &now);
         // There may still be no room for the mark, so an error here is ignored. The summary has the first
         // error in any case.
-        let _ = self
-            .marks
-            .publish(&self.directory, &label, now.monotonic_ns);
+        let _ = self.publish_marks(&now);
     }
 }
 
