@@ -169,7 +169,7 @@ impl Watch {
         self.tell(Told::Begun(put_on(&mut sources, self.ahead_ns)));
         let mut changes = Changes::of(&self.target);
         while next(&mut sources, &mut |seen| {
-            self.tell(Told::Seen(Box::new(seen)))
+            self.tell(Told::Seen(Box::new(seen)));
         })? {
             self.tell(Told::Changes(changes.news()));
             if self.asked.try_iter().count() > 0 {
