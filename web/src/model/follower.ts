@@ -4,7 +4,7 @@
 
 import { type Api, Refused, type Schemas } from "../api";
 import type { Layout } from "./layout";
-import { Series } from "./series";
+import { Series, type Span } from "./series";
 
 /** The page reads at most this many columns at once. */
 const PIECE = 900;
@@ -12,6 +12,11 @@ const PIECE = 900;
 const LATE = 3;
 /** The page keeps at most this many columns; a daemon keeps as many seconds. */
 const KEPT = 3_600;
+
+/** A piece of the past that the page has asked for: the seconds from `from` up to but not including `to`. */
+interface Piece extends Span {
+  answer: Promise<Schemas["Columns"]>;
+}
 
 export class Follower {
   /** The series, by the name of the statistic and the step. */
@@ -80,13 +85,16 @@ export class Follower {
     series.reading = true;
     try {
       while (asked !== null) {
-        const columns: Schemas["Columns"] = await asked.answer;
+        const { from, to, answer }: Piece = asked;
+        const columns = await answer;
         // The daemon makes the next piece while the page adds and draws this one.
-        asked = this.ask(series, asked.from);
+        asked = this.ask(series, from);
         series.addColumns(columns);
         series.reading = asked !== null;
         this.tell();
-        this.fill();
+        // If the answer has brought nothing, the page asks again in the next second.
+        const left = series.gap(Math.max(from, series.forgottenTo), to);
+        if (left === null || left.from > from || left.to < to) this.fill();
       }
     } catch (error) {
       series.reading = false;
@@ -97,17 +105,22 @@ export class Follower {
   }
 
   /** Asks for the newest piece before `before` that the page lacks; null if the page lacks nothing. */
-  private ask(series: Series, before: number): { from: number; answer: Promise<Schemas["Columns"]> } | null {
+  private ask(series: Series, before: number): Piece | null {
     const { step } = series;
     const isStreamed = step === 1 && this.streamed.split("\n").includes(series.name);
     const end = Math.floor((isStreamed ? Math.min(this.to, Math.max(this.to - LATE, this.streamedFrom)) : this.to) / step) * step;
-    const begin = Math.floor(Math.max(this.from, series.forgottenTo, this.to - KEPT * step) / step) * step;
-    const isFollowed = this.names.includes(series.name) && step === this.step;
+    // What is forgotten may end within a column, and the page must not ask for it again.
+    const begin = Math.max(Math.floor(Math.max(this.from, this.to - KEPT * step) / step) * step, series.forgottenTo);
+    // A user may remove a panel and add it again while the page reads its series.
+    const isFollowed = this.names.includes(series.name) && step === this.step && this.of(series.name) === series;
     const gap = isFollowed ? series.gap(begin, Math.min(end, before)) : null;
     if (gap === null) return null;
     const from = Math.max(gap.from, gap.to - PIECE * step);
     const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
-    return { from, answer: this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`) };
+    const answer = this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`);
+    // Nobody waits for this answer if the one before it cannot be read.
+    answer.catch(() => undefined);
+    return { from, to: gap.to, answer };
   }
 
   private async watch(names: string[]): Promise<void> {
