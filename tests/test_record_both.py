@@ -203,6 +203,9 @@ def test_the_recording_goes_on_without_a_daemon_that_ends(serve, directory):
     assert told in run(BINARY, "stat", "disk.ops", "--in", recording).stderr
     assert told not in run(BINARY, "stat", "kernel.ops", "--in", recording).stderr
     assert told in run(BINARY, "iolatency", "--layer", "kernel", "--layer", "disk", "--in", recording).stderr
+    # A part without names does not show them as idle either.
+    run(BINARY, "record", "cut", recording, "-o", directory / "nameless", "--anonymous")
+    assert told in run(BINARY, "stat", "disk.ops", "--in", directory / "nameless").stderr
 
 
 class Between:

@@ -32,6 +32,11 @@ impl Owner {
         both.find(|owner| owner.word() == word)
     }
 
+    /// The owner with whose word the text of a mark begins. A colon and more may follow.
+    pub(crate) fn of_text(text: &str) -> Option<Owner> {
+        Owner::of_word(text.split_once(':').map_or(text, |(word, _)| word))
+    }
+
     /// The owner, and what it owns, in words.
     pub(crate) fn disks(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use dashpot_rules::{nice_number, thousands};
 use crate::cli::CutArgs;
 use crate::cli::reports::PeriodArgs;
 use crate::commands::output::{print, usage};
-use crate::sources::{Recorded, check_dimensions};
+use crate::sources::{Owner, Recorded, check_dimensions};
 
 pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     if args.output.exists() {
@@ -136,9 +136,16 @@ impl Numbers {
     fn replace_in_mark(&mut self, mark: &mut Mark) {
         let device = mark.device.take();
         mark.device = device.map(|device| self.number("device", &device).to_string());
-        if mark.event != Event::Watched {
-            mark.text = None;
-        }
+        let text = mark.text.take();
+        mark.text = match mark.event {
+            Event::Watched => text,
+            // Without the owner, the part would show disks that were not recorded as idle.
+            Event::WatchEnded | Event::Lost | Event::Clock => {
+                let owner = text.and_then(|text| Owner::of_text(&text));
+                owner.map(|owner| owner.word().to_owned())
+            }
+            _ => None,
+        };
     }
 
     fn number(&mut self, kind: &'static str, name: &str) -> Arc<str> {

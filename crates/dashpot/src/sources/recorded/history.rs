@@ -103,8 +103,8 @@ pub(super) fn layer_of(kind: &str) -> Layer {
 
 /// The owner without whose disks the recording went on, and when.
 fn end_of(mark: &Mark) -> Option<(Owner, u64)> {
-    let owner = mark.text.as_deref()?.split_once(':')?.0;
-    Some((Owner::of_word(owner)?, mark.at_ns))
+    let owner = Owner::of_text(mark.text.as_deref()?)?;
+    Some((owner, mark.at_ns))
 }
 
 /// The parts of sessions in which the disks of an owner were recorded, too.
@@ -167,6 +167,11 @@ mod tests {
             ..mark(Event::WatchEnded, 15)
         }]);
         assert_eq!(ended.ends, [(Owner::Daemon, 15)]);
+        let nameless = History::of(&[Mark {
+            text: Some("daemon".to_owned()),
+            ..mark(Event::WatchEnded, 15)
+        }]);
+        assert_eq!(nameless.ends, ended.ends);
         let sessions = [period(10, 21), period(50, 70)];
         let own = |owner| sessions_of(owner, &sessions, &ended.ends);
         assert_eq!(own(Owner::Daemon), [period(10, 15), period(50, 70)]);
