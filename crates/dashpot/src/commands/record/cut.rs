@@ -44,11 +44,21 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     print(&format!("{output}: {ios} I/Os, {bytes} bytes\n"))
 }
 
-/// The layers whose I/Os have all facts of the conditions. The program ends if there are none.
+/// The layers that were recorded in this part, and whose I/Os have all facts of the conditions. The program ends
+/// if I/Os of no layer have these facts.
 fn answering(part: &Recorded, predicates: &Predicates) -> Vec<Layer> {
     let mut layers = Vec::new();
     let mut refusal = None;
     for layer in part.layers() {
+        // The mark that says so is not in the part, which would show these disks as idle.
+        if part.is_without(layer) {
+            let disks = Owner::of(layer).disks();
+            complain(format_args!(
+                "The new recording has no I/Os of --layer {}: {disks} were not recorded any more.",
+                layer.word()
+            ));
+            continue;
+        }
         match check_dimensions(predicates.dimensions(), part.knows_on(layer)) {
             Ok(()) => layers.push(layer),
             Err(error) => refusal = Some((layer, error)),

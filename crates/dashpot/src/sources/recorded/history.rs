@@ -122,6 +122,17 @@ pub(super) fn sessions_of(owner: Owner, sessions: &[Period], ends: &[(Owner, u64
     sessions.iter().map(part).collect()
 }
 
+/// Whether the recording had gone on without the disks of an owner before a period began.
+pub(super) fn is_without(
+    owner: Owner,
+    sessions: &[Period],
+    ends: &[(Owner, u64)],
+    period: Period,
+) -> bool {
+    let is_in = |sessions: &[Period]| sessions.iter().any(|one| one.shared_ns(period) > 0);
+    is_in(sessions) && !is_in(&sessions_of(owner, sessions, ends))
+}
+
 /// The word that marks use for a kernel disk, unless the recording has a daemon's disks, too. For all other
 /// devices, marks use the word of the layer.
 pub(crate) const KERNEL_DISK: &str = "kernel disk";
@@ -176,6 +187,11 @@ mod tests {
         let own = |owner| sessions_of(owner, &sessions, &ended.ends);
         assert_eq!(own(Owner::Daemon), [period(10, 15), period(50, 70)]);
         assert_eq!(own(Owner::Kernel), sessions);
+        let is_without = |owner, from_ns, to_ns| {
+            is_without(owner, &sessions, &ended.ends, period(from_ns, to_ns))
+        };
+        assert!(is_without(Owner::Daemon, 15, 21) && !is_without(Owner::Kernel, 15, 21));
+        assert!(!is_without(Owner::Daemon, 14, 21) && !is_without(Owner::Daemon, 15, 51));
     }
 
     #[test]

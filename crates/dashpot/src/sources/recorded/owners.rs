@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use dashpot_export::complain;
 use dashpot_observe::{Knows, Layer};
 
+use super::history::is_without;
 use super::period::Recorded;
 use crate::sources::owner::Owner;
 
@@ -22,6 +23,11 @@ impl Recorded {
         };
         let owners = self.known.iter().map(|(layer, _)| owner(*layer));
         owners.collect::<BTreeSet<Owner>>().len() > 1
+    }
+
+    /// Whether the recording had gone on without the disks of a layer before the period began.
+    pub(crate) fn is_without(&self, layer: Layer) -> bool {
+        is_without(Owner::of(layer), &self.sessions, &self.ends, self.period)
     }
 
     /// Says that the report leaves out the kernel's disks beside a daemon's.
