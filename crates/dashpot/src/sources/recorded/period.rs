@@ -73,14 +73,17 @@ impl Recorded {
         let whole = whole
             .filter(|whole| whole.from_ns < whole.to_ns)
             .with_context(|| nothing(path))?;
+        let has_disks = known.iter().any(|(layer, _)| *layer == Layer::Disk);
+        let disks = match history.disks {
+            Some(knows) => knows,
+            None if has_disks => first_knows(&recording)?,
+            None => Knows::Zios,
+        };
         Ok(Recorded {
             names: named(names, &known)?,
             known,
             layer: None,
-            disks: match history.disks {
-                Some(knows) => knows,
-                None => first_knows(&recording)?,
-            },
+            disks,
             period: with_gaps(whole, &counted, &gaps, seconds),
             counted,
             sessions,
@@ -369,15 +372,16 @@ fn nothing(path: &Path) -> String {
     format!("nothing was recorded: '{path}' has no I/O; the first file appears within 10 s")
 }
 
-/// The kinds of facts that a recording without marks has of disks, judged by the first I/O that has ended.
+/// The kinds of facts that a recording without marks has of disks, judged by their first I/O that has ended.
 fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
     let query = Query {
-        columns: vec![column::OUTCOME, column::THROTTLE],
+        columns: vec![column::LAYER, column::OUTCOME, column::THROTTLE],
         ..Query::default()
     };
     let mut blocks = recording.blocks(query);
     while let Some(block) = blocks.next_block()? {
-        if let Some(first) = block.ios().find(|one| !one.is_in_flight) {
+        let mut ios = block.ios();
+        if let Some(first) = ios.find(|one| !one.is_in_flight && one.io.layer == Layer::Disk) {
             return Ok(match first.io.waits {
                 IoWaits::Kernel { .. } => Knows::Kernel,
                 IoWaits::Zio(_) | IoWaits::Call(_) => Knows::Zios,
