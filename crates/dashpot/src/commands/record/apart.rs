@@ -25,6 +25,8 @@ pub(super) struct Apart {
     seen: Vec<Seen>,
     changes: Vec<Change>,
     in_flight: Option<Vec<FinishedIo>>,
+    /// Whether the thread still has to tell the I/Os in flight.
+    owes: bool,
     /// Whether the watch goes on, or why it cannot.
     goes_on: anyhow::Result<bool>,
 }
@@ -86,6 +88,7 @@ impl Apart {
             seen: Vec::new(),
             changes: Vec::new(),
             in_flight: None,
+            owes: false,
             goes_on: Ok(true),
         })
     }
@@ -113,13 +116,22 @@ impl Apart {
 
     /// The I/Os in flight now, or at the end of the watch. If the thread does not answer soon, they are not known.
     pub(super) fn in_flight(&mut self) -> Vec<FinishedIo> {
+        let mut most = ANSWER;
         if matches!(self.goes_on, Ok(true)) {
             self.in_flight = None;
-            // If the thread has ended, it has told the I/Os in flight.
-            let _ = self.ask.send(());
+            // A busy disk has many files in the seconds in which a daemon hangs. Only the first of them waits.
+            if std::mem::replace(&mut self.owes, true) {
+                most = Duration::ZERO;
+            } else {
+                // If the thread has ended, it has told the I/Os in flight.
+                let _ = self.ask.send(());
+            }
         }
         let asked = Instant::now();
-        while self.in_flight.is_none() && asked.elapsed() < ANSWER && self.hear(ANSWER) {}
+        let mut is_told = true;
+        while self.in_flight.is_none() && is_told && asked.elapsed() < most {
+            is_told = self.hear(most.saturating_sub(asked.elapsed()));
+        }
         self.in_flight.clone().unwrap_or_default()
     }
 
@@ -145,7 +157,7 @@ impl Apart {
             Told::Begun(off_ns) => self.off_ns = off_ns,
             Told::Seen(seen) => self.seen.push(*seen),
             Told::Changes(changes) => self.changes.extend(changes),
-            Told::InFlight(ios) => self.in_flight = Some(ios),
+            Told::InFlight(ios) => (self.in_flight, self.owes) = (Some(ios), false),
             Told::Ended(Ok(())) => self.goes_on = Ok(false),
             Told::Ended(Err(error)) => self.fail(error),
         }
