@@ -169,7 +169,12 @@ impl Writer {
         self.make_room(0)?;
         // If all files together may take less than this file does, this file is deleted before it is written.
         if let Some(kept) = self.segments.last().filter(|last| last.number == number) {
-            self.directory.publish(&IOS, &segment_name(kept), &bytes)?;
+            let published = self.directory.publish(&IOS, &segment_name(kept), &bytes);
+            if published.is_err() {
+                // The mark of the error must not delete a file to make room for a file that is not there.
+                self.segments.pop();
+            }
+            published?;
         }
         self.state.add_ios(std::mem::take(&mut self.finished));
         Ok(())
