@@ -118,7 +118,7 @@ export class Follower {
     const from = Math.max(gap.from, gap.to - PIECE * step);
     const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
     const answer = this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`);
-    // Nobody waits for this answer if the one before it cannot be read.
+    // If the page cannot read the answer before this one, it does not await this one.
     answer.catch(() => undefined);
     return { from, to: gap.to, answer };
   }
