@@ -169,6 +169,8 @@ impl Pool {
     }
 
     fn start_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
+        // Other jobs of this step may have let earlier requests go on.
+        while self.resume_next(step) {}
         let id = cut.waiting.pop_front();
         let request = id.and_then(|id| self.requests.get(id));
         if let Some((zio, volume)) = request.map(|request| (request.zio, request.volume)) {

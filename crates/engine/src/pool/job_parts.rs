@@ -69,7 +69,12 @@ impl Pool {
     pub(super) fn dirty_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
         if let Some(rest) = self.first_of(Job::Dirty { zio: id, from: 0 }, step) {
             self.lock_at_once(id);
-            self.begin(id, Phase::Writing, step.now);
+            let begun = self.begin(id, Phase::Writing, step.now);
+            if let (Some((_, zio)), Job::Dirty { from, .. }) = (begun, rest)
+                && zio.op == Op::Write
+            {
+                self.throttle.comes(u64::from(zio.length - from));
+            }
             self.jobs.waiting.push_back(rest);
         }
     }
@@ -77,6 +82,8 @@ impl Pool {
     fn dirty_some(&mut self, id: ZioId, begin: u32, step: &mut Step<'_>) -> Option<Job> {
         let request = self.requests.get(id)?;
         let (volume, zio) = (request.volume, request.zio);
+        // The throttle knows of the parts of a write after the first, which the write's phase tells apart.
+        let is_known = zio.op == Op::Write && request.phase == Phase::Writing;
         let mut from = begin;
         while from < zio.length {
             if !self.jobs.touch() {
@@ -89,6 +96,9 @@ impl Pool {
             let (piece, touched) = target.first_part(piece, most);
             self.jobs.touched += touched;
             self.throttle.promise(target.most_dirty_of(piece));
+            if is_known {
+                self.throttle.came(u64::from(piece.length));
+            }
             let content = match zio.op {
                 Op::Zero => Content::Zero,
                 _ => Content::Trim,

@@ -190,7 +190,8 @@ impl Placement {
     /// Looks at the next block that has a place, after a power cut: takes the row back if its first write may
     /// be lost. Returns where to go on; `None` if no block is left.
     pub(super) fn lose_next(&mut self, volume: usize, from: u32) -> Option<u32> {
-        let places = &self.places[volume];
+        // A pool may have no volume.
+        let places = self.places.get(volume)?;
         let block = places.next_used(from..u32::MAX)?;
         let is_kept = |place: Place| {
             let rows = &self.members[place.member()];

@@ -11,6 +11,7 @@ use core::ops::Range;
 
 use super::block_io::BlockWrite;
 use super::blocks::Content;
+use super::cut::Stage;
 use super::jobs::TOUCHED_MAX;
 use super::placement::{Place, Placement};
 use super::pool::Pool;
@@ -356,7 +357,12 @@ impl Pool {
     /// Notes that a disk has synced.
     pub(super) fn note_sync(&mut self, disk: usize, covers: Covers) {
         let (member, side) = self.side_of(disk);
-        if let Some(placement) = &mut self.placement {
+        // Until a power cut has looked at all places, the first writes that it has lost still count as ended.
+        let loses = self
+            .cut
+            .as_ref()
+            .is_some_and(|cut| cut.stage != Stage::Over);
+        if let Some(placement) = self.placement.as_mut().filter(|_| !loses) {
             placement.synced(member, side, covers.firsts);
         }
         if let Some(mirrors) = &mut self.mirrors {

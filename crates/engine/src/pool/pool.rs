@@ -369,6 +369,10 @@ impl Pool {
             }
         }
         self.fail_held_back(errno, step);
+        self.cut.iter_mut().for_each(|cut| cut.waiting.clear());
+        for id in self.requests.ids(|phase| phase == Phase::Cut) {
+            self.finish(id, Err(errno), step);
+        }
         // The other zios wait for disks whose rules are about to go. These zios fail when the disks are
         // done, because no zio succeeds early.
         for id in self.requests.ids(|phase| phase != Phase::Reply) {
@@ -381,11 +385,10 @@ impl Pool {
 
     /// Fails the writes that have their locks but have not been admitted.
     pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
-        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled | Phase::Cut);
+        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled);
         let waiting = self.requests.ids(held_back);
         self.throttle.forget(step.now, |_| true);
         self.stalled.clear();
-        self.cut.iter_mut().for_each(|cut| cut.waiting.clear());
         for id in waiting {
             self.finish(id, Err(errno), step);
         }
@@ -398,12 +401,9 @@ impl Pool {
     pub(super) fn settle(&mut self, step: &mut Step<'_>) {
         let mut places = TOUCHED_MAX;
         loop {
-            if let Some(id) = self.throttle.pop_admitted(step.now) {
-                self.admitted(id, step);
-            } else if let Some(id) = self.unlocked.pop_front() {
-                self.lock(id, true, step);
-            } else if self.placement.is_some()
-                && (self.end_done_at_once(step) || self.place_new(&mut places, step))
+            if self.resume_next(step)
+                || self.placement.is_some()
+                    && (self.end_done_at_once(step) || self.place_new(&mut places, step))
             {
                 // Something has changed, so the loop looks for more consequences.
             } else if self.cut.is_some() || !self.advance_txgs(step) {
@@ -415,6 +415,19 @@ impl Pool {
             self.go_on_recording(step);
         }
         self.deadline = self.find_deadline(step.now);
+    }
+
+    /// Resumes the next write that the throttle has released, or that was given a lock. False if there is
+    /// none.
+    pub(super) fn resume_next(&mut self, step: &mut Step<'_>) -> bool {
+        if let Some(id) = self.throttle.pop_admitted(step.now) {
+            self.admitted(id, step);
+        } else if let Some(id) = self.unlocked.pop_front() {
+            self.lock(id, true, step);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// The engine asks for the deadline after every step, so each step computes it once.

@@ -4,6 +4,7 @@ mod bytes;
 mod cache;
 mod cases;
 mod crash;
+mod cuts;
 mod dynamic;
 mod extents;
 mod hand;

@@ -55,6 +55,9 @@ pub(crate) struct Throttle {
     admissions: Admissions,
     /// How many bytes the last admitted write, or a part of it, may still make dirty.
     promised: u64,
+    /// How many bytes admitted writes have yet to make dirty in later steps. New writes find them as if they
+    /// were dirty, or many long writes would be admitted before the first of them is dirty.
+    coming: u64,
 }
 
 #[derive(Debug)]
@@ -94,6 +97,7 @@ impl Throttle {
             ready: VecDeque::new(),
             admissions: Admissions::default(),
             promised: 0,
+            coming: 0,
         }
     }
 
@@ -109,8 +113,8 @@ impl Throttle {
     #[inline]
     pub(crate) fn ask(&mut self, now: Instant, tx: Tx) -> Verdict {
         let free = match self.policy {
-            Policy::None => self.dirty.total() < self.marks.stop_at,
-            Policy::OpenZfs(_) => self.dirty.total() <= self.marks.delay_above,
+            Policy::None => self.filled() < self.marks.stop_at,
+            Policy::OpenZfs(_) => self.filled() <= self.marks.delay_above,
             Policy::Legacy(_) => false,
         };
         let verdict = match free {
@@ -126,6 +130,29 @@ impl Throttle {
     /// Notes that the next part of an admitted write can make `bytes` dirty.
     pub(crate) fn promise(&mut self, bytes: u64) {
         self.promised = bytes;
+    }
+
+    /// Notes that an admitted write makes `bytes` dirty only in later steps.
+    pub(crate) fn comes(&mut self, bytes: u64) {
+        self.set_coming(self.coming + bytes);
+    }
+
+    /// Notes that a part of these bytes is made dirty now.
+    pub(crate) fn came(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.coming, "{bytes} bytes of {}", self.coming);
+        self.set_coming(self.coming.saturating_sub(bytes));
+    }
+
+    fn set_coming(&mut self, bytes: u64) {
+        self.coming = bytes;
+        if let Policy::Legacy(legacy) = &mut self.policy {
+            legacy.comes(bytes);
+        }
+    }
+
+    /// The bytes that are dirty, or will be without another admission.
+    fn filled(&self) -> u64 {
+        self.dirty.total() + self.coming
     }
 
     /// Notes that an admitted write has made `bytes` dirty. The pool calls this function for every block of
@@ -275,9 +302,11 @@ impl Throttle {
         }
     }
 
-    /// Whether the open txg is full and writers wait for the next txg.
+    /// Whether the open txg is full and writers wait for the next txg. A txg is not full before the writes
+    /// that it has admitted are dirty.
     pub(crate) fn wants_quiesce(&self) -> bool {
-        matches!(self.policy, Policy::Legacy(_)) && !self.stopped.is_empty()
+        let is_dirty = self.coming == 0;
+        matches!(self.policy, Policy::Legacy(_)) && is_dirty && !self.stopped.is_empty()
     }
 
     /// Whether a txg has enough dirty data to be synced at once. The legacy throttle had no such
@@ -358,7 +387,7 @@ impl Throttle {
             Policy::None => self.stop(tx),
             Policy::OpenZfs(_) => {
                 self.admissions.dirty_delay += 1;
-                match self.dirty.total() < self.marks.stop_at {
+                match self.filled() < self.marks.stop_at {
                     true => self.delay(now, tx),
                     false => self.stop(tx),
                 }
@@ -379,7 +408,7 @@ impl Throttle {
     /// Admits one writer at the hard stop, if there is room. ZFS signals one writer at each change of the
     /// dirty data, and that writer's dirty data signals the next writer.
     fn signal(&mut self, now: Instant) {
-        let room = self.dirty.total() < self.marks.stop_at;
+        let room = self.filled() < self.marks.stop_at;
         if self.stopped.is_empty() || !room || matches!(self.policy, Policy::Legacy(_)) {
             return;
         }
@@ -392,7 +421,7 @@ impl Throttle {
 
     /// Delays a write once, for a time that depends on how much data is dirty at this moment.
     fn delay(&mut self, now: Instant, tx: Tx) -> Verdict {
-        let delay = self.marks.delay(self.dirty.total());
+        let delay = self.marks.delay(self.filled());
         let wake = match &mut self.policy {
             Policy::OpenZfs(wake_ups) => wake_ups.book(now, tx.started, delay),
             _ => None,

@@ -28,6 +28,8 @@ pub(crate) struct Legacy {
     to_write: u64,
     /// How many bytes sleeping writers may add to the open txg.
     reserved: u64,
+    /// How many bytes admitted writers have yet to make dirty in later steps.
+    coming: u64,
     /// The number of dirty bytes in the syncing txg when its sync began.
     writing: u64,
     /// The number of the open txg.
@@ -74,6 +76,7 @@ impl Legacy {
             throughput,
             to_write: 0,
             reserved: 0,
+            coming: 0,
             writing: 0,
             open,
             syncing: open - 1,
@@ -81,6 +84,11 @@ impl Legacy {
             delay_slots: config.delay_slots.map_or(u32::MAX, |slots| slots.max(1)),
             asleep: 0,
         }
+    }
+
+    /// Notes how many bytes admitted writers have yet to make dirty in later steps.
+    pub(crate) fn comes(&mut self, coming: u64) {
+        self.coming = coming;
     }
 
     /// The maximum that a txg takes, in inflated bytes.
@@ -109,7 +117,8 @@ impl Legacy {
     /// How many inflated bytes the open txg has taken. Reserved bytes count half, because reservations are
     /// worst cases.
     fn taken(&self) -> u64 {
-        self.bounds.inflate(self.to_write) + self.bounds.inflate(self.reserved) / 2
+        let certain = self.to_write + self.coming;
+        self.bounds.inflate(certain) + self.bounds.inflate(self.reserved) / 2
     }
 
     fn is_to_delay(&self, taken: u64) -> bool {
