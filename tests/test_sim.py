@@ -220,7 +220,7 @@ def test_breakdowns_add_up_to_the_whole(lab, layer):
     path."""
     path = lab(POOL)
     whole = of_report(path, f"iolatency --layer {layer} 1")
-    names = {"client": {"client", "lone", "other", "tank/foo"}, "device": {"a", "b", "c", "tank/foo"},
+    names = {"client": {"client", "lone", "tank", "tank/foo"}, "device": {"a", "b", "c", "tank/foo"},
              "type": {"read", "write", "flush"}, "size": None}
     for by, known in names.items():
         parts = of_report(path, f"iolatency --layer {layer} --by {by} 1")
