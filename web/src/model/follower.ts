@@ -109,7 +109,7 @@ export class Follower {
     const { step } = series;
     const isStreamed = step === 1 && this.streamed.split("\n").includes(series.name);
     const end = Math.floor((isStreamed ? Math.min(this.to, Math.max(this.to - LATE, this.streamedFrom)) : this.to) / step) * step;
-    // What is forgotten may end within a column, and the page must not ask for it again.
+    // The daemon may forget a part of a column, and the page must not ask for that part again.
     const begin = Math.max(Math.floor(Math.max(this.from, this.to - KEPT * step) / step) * step, series.forgottenTo);
     // A user may remove a panel and add it again while the page reads its series.
     const isFollowed = this.names.includes(series.name) && step === this.step && this.of(series.name) === series;
