@@ -10,7 +10,7 @@ import { Control } from "./views/control";
 import { Pools } from "./views/pools";
 import { Proof } from "./views/proof";
 import { Worksheet } from "./views/worksheet";
-import { clock, cut, lasting } from "./words";
+import { capitalized, clock, cut, lasting } from "./words";
 
 const TITLES: Record<ViewName, string> = { worksheet: "Worksheet", control: "Control", pools: "Pools", proof: "Proof" };
 const JUMPS: Record<string, ViewName> = { w: "worksheet", c: "control", p: "pools", r: "proof" };
@@ -138,9 +138,6 @@ function Trouble({ feed }: { feed: Feed }) {
   );
 }
 
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
 
 function TokenForm({ feed }: { feed: Feed }) {
   const [text, setText] = useState("");

@@ -130,3 +130,8 @@ export function cut(name: string, most: number): string {
   const head = Math.ceil((most - 1) / 2);
   return `${name.slice(0, head)}…${name.slice(name.length - (most - 1 - head))}`;
 }
+
+/** The text with a capital letter at its beginning. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -30,9 +30,6 @@ impl Layer {
         Layer::Fs,
     ];
 
-    /// The words for all layers.
-    pub const WORDS: [&str; 5] = ["volume", "disk", "store", "fs", "kernel"];
-
     /// The layer's word.
     pub fn word(self) -> &'static str {
         match self {

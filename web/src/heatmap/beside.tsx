@@ -3,7 +3,7 @@
 
 import { useState } from "preact/hooks";
 import { nameOf } from "../model/statistic";
-import { UNKNOWN, amount, cut, rate, size, thousands, three } from "../words";
+import { UNKNOWN, amount, capitalized, cut, rate, size, thousands, three } from "../words";
 import { type Grid, NOWHERE, type Table } from "./grid";
 import { ranked } from "./stack";
 
@@ -123,8 +123,4 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
       {chosen.length >= COLOURED && <p class="note">At most eight values have a colour. Take one away first.</p>}
     </div>
   );
-}
-
-function capitalized(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }

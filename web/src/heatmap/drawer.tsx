@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Schemas } from "../api";
 import type { Feed } from "../model/feed";
 import { type Statistic, conditionOf, nameOf, withCondition, written } from "../model/statistic";
-import { amount, clock, cut, lasting, plural, thousands } from "../words";
+import { amount, capitalized, clock, cut, lasting, plural, thousands } from "../words";
 import { type Grid, boundsOf } from "./grid";
 import type { Rectangle } from "./plot";
 import { IoList } from "./iolist";
@@ -106,10 +106,6 @@ function finding(said: Difference): string {
   if (!one || !value) return "These I/Os are like all others in view.";
   const next = other?.values[0] ? `; ${nameOf(other.dimension)} ${other.values[0].value} has ${Math.round(other.values[0].inside_percent)} %` : "";
   return `${capitalized(nameOf(one.dimension))} ${value.value} has ${Math.round(value.inside_percent)} % of the time waited here, and ${Math.round(value.view_percent)} % of the I/Os in view${next}.`;
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function Steps({ statistic, dimension, value, change, add }: { statistic: Statistic; dimension: string; value: string; change: (next: Statistic | null) => void; add: (next: Statistic) => void }) {

@@ -2,7 +2,7 @@ import type { Feed } from "../model/feed";
 import { Histogram } from "../model/histogram";
 import { DEVICES, LAYERS, type Layer, type Statistic, written } from "../model/statistic";
 import { type Route, go } from "../route";
-import { UNKNOWN, cut, latency, rate } from "../words";
+import { UNKNOWN, capitalized, cut, latency, rate } from "../words";
 
 /** A device's figures cover this many of the last closed seconds. */
 export const LATELY = 10;
@@ -36,14 +36,10 @@ export function Rail({ feed, route }: { feed: Feed; route: Route }) {
   const layers = LAYERS.filter((one) => one === "disk" || feed.namesOf(one).length > 0);
   return (
     <aside class="rail" aria-label="Sources">
-      {layers.map((layer) => <Sources key={layer} title={titleOf(layer)} layer={layer} names={feed.namesOf(layer)} feed={feed} shown={shown} />)}
+      {layers.map((layer) => <Sources key={layer} title={capitalized(DEVICES[layer])} layer={layer} names={feed.namesOf(layer)} feed={feed} shown={shown} />)}
       <p class="note">A click shows one source; Shift+click adds a source.</p>
     </aside>
   );
-}
-
-function titleOf(layer: Layer): string {
-  return DEVICES[layer].charAt(0).toUpperCase() + DEVICES[layer].slice(1);
 }
 
 interface SourcesProps {

@@ -3,7 +3,7 @@
 
 import type { Feed, Rule } from "../model/feed";
 import { Lateness } from "./lateness";
-import { latency, percent, plural, thousands } from "../words";
+import { capitalized, latency, percent, plural, thousands } from "../words";
 
 type Summary = Rule["requested"];
 
@@ -57,10 +57,6 @@ function verdict(rule: Rule): string {
   const off = asked && got ? `Off by ${latency(Math.abs(got - asked))} at p50 (${percent(Math.abs(got - asked) / asked)}). ` : "";
   const beaten = now.beaten > 0 ? ` ${thousands(now.beaten)} were decided by other rules.` : "";
   return `${off}${thousands(now.held)} of ${thousands(now.matched)} I/Os that matched were held.${beaten}`;
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 const CAN_HOLD = { yes: "can hold", doubtful: "doubtful here", no: "cannot hold here" };

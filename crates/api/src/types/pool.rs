@@ -112,7 +112,27 @@ pub struct PoolTraffic {
     pub disks: TrafficSum,
 }
 
-/// The operations that clients asked of a volume, and the zios that these caused. A zio that the queue joined
+impl From<dashpot_engine::pool::VolumeTraffic> for PoolTraffic {
+    fn from(counts: dashpot_engine::pool::VolumeTraffic) -> PoolTraffic {
+        PoolTraffic {
+            volumes: counts.asked.into(),
+            queues: counts.queued.into(),
+            disks: counts.disks.into(),
+        }
+    }
+}
+
+impl From<PoolTraffic> for dashpot_engine::pool::VolumeTraffic {
+    fn from(traffic: PoolTraffic) -> dashpot_engine::pool::VolumeTraffic {
+        dashpot_engine::pool::VolumeTraffic {
+            asked: traffic.volumes.into(),
+            queued: traffic.queues.into(),
+            disks: traffic.disks.into(),
+        }
+    }
+}
+
+/// The operations that clients requested from a volume, and the zios that these caused. A zio that the queue joined
 /// from blocks of several volumes counts for the volume of its first block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VolumeTraffic {

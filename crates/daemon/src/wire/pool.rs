@@ -124,11 +124,7 @@ fn by_volume(names: &[String], stats: &PoolStats) -> Vec<VolumeTraffic> {
     let volumes = names.iter().zip(&stats.by_volume);
     let volumes = volumes.map(|(name, counts)| VolumeTraffic {
         volume: name.clone(),
-        traffic: PoolTraffic {
-            volumes: counts.asked.into(),
-            queues: counts.queued.into(),
-            disks: counts.disks.into(),
-        },
+        traffic: (*counts).into(),
     });
     volumes.collect()
 }

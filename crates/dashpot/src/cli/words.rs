@@ -7,7 +7,7 @@ use dashpot_rules::zinject::Compat;
 
 /// Parses a layer.
 pub(super) fn layer() -> impl TypedValueParser<Value = Layer> {
-    PossibleValuesParser::new(Layer::WORDS).map(|word| Layer::of_word(&word))
+    PossibleValuesParser::new(Layer::ALL.map(Layer::word)).map(|word| Layer::of_word(&word))
 }
 
 /// The layers in the order in which the user names them, each once.

@@ -57,18 +57,13 @@ fn interval(
 }
 
 fn by_volume(later: &PoolLatency, earlier: Option<&PoolLatency>) -> Vec<(String, VolumeTraffic)> {
-    let counts = |of: &PoolTraffic| VolumeTraffic {
-        asked: of.volumes.into(),
-        queued: of.queues.into(),
-        disks: of.disks.into(),
-    };
     let before = |name: &str| {
         let mut volumes = earlier?.by_volume.iter();
         volumes.find(|one| one.volume == name)
     };
     let volumes = later.by_volume.iter().map(|now| {
-        let before = before(&now.volume).map(|before| counts(&before.traffic));
-        let counts = counts(&now.traffic).since(before.unwrap_or_default());
+        let before = before(&now.volume).map(|before| before.traffic.into());
+        let counts = VolumeTraffic::from(now.traffic).since(before.unwrap_or_default());
         (now.volume.clone(), counts)
     });
     volumes.collect()

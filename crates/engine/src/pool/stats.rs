@@ -130,10 +130,10 @@ pub struct Traffic {
     pub bytes_written: u64,
 }
 
-/// The operations that clients asked of a volume, and the zios that these caused.
+/// The operations that clients requested from a volume, and the zios that these caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeTraffic {
-    /// The operations that clients asked of the volume.
+    /// The operations that clients requested from the volume.
     pub asked: Traffic,
     /// The zios that went into the queues of the disks, counted before adjacent ones were joined.
     pub queued: Traffic,

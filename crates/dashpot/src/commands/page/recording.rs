@@ -64,20 +64,17 @@ impl Memory for RecordedMemory {
     fn source(&self) -> Source {
         let state = self.now();
         let recorded = &state.recorded;
-        let device = |layer, word| {
+        let devices = LAYERS.into_iter().flat_map(|(layer, word)| {
             let names = recorded.devices(layer).into_iter();
             names.map(move |name| SourceDevice { layer: word, name })
-        };
-        let disks = device(Layer::Disk, SourceLayer::Disk);
-        let volumes = device(Layer::Volume, SourceLayer::Volume);
-        let kernels = device(Layer::Kernel, SourceLayer::Kernel);
+        });
         let (_, last_ns) = recorded.moments();
         let is_over = state.trouble.is_some() || !grows(recorded);
         Source {
             kind: SourceKind::Recording,
             name: self.path.display().to_string(),
             words: format!("--in {}", self.path.display()),
-            devices: disks.chain(volumes).chain(kernels).collect(),
+            devices: devices.collect(),
             gaps: gaps(recorded),
             ended_ns: is_over.then_some(last_ns),
             trouble: state.trouble.clone(),
@@ -143,6 +140,13 @@ impl Memory for RecordedMemory {
     }
 }
 
+/// The layers of recordings that the page shows.
+const LAYERS: [(Layer, SourceLayer); 3] = [
+    (Layer::Disk, SourceLayer::Disk),
+    (Layer::Volume, SourceLayer::Volume),
+    (Layer::Kernel, SourceLayer::Kernel),
+];
+
 /// The times in which no layer, or only some layers were recorded.
 fn gaps(recorded: &Recorded) -> Vec<SourceGap> {
     let gap = |(from_ns, to_ns), layer| SourceGap {
@@ -151,12 +155,7 @@ fn gaps(recorded: &Recorded) -> Vec<SourceGap> {
         layer,
     };
     let of_all = recorded.pauses();
-    let layers = [
-        (Layer::Disk, SourceLayer::Disk),
-        (Layer::Volume, SourceLayer::Volume),
-        (Layer::Kernel, SourceLayer::Kernel),
-    ];
-    let of_each = layers.into_iter().flat_map(|(layer, word)| {
+    let of_each = LAYERS.into_iter().flat_map(|(layer, word)| {
         let part = recorded.on(layer).ok();
         let pauses = part.map_or_else(Vec::new, |part| part.pauses());
         pauses.into_iter().map(move |pause| (pause, word))

@@ -17,15 +17,8 @@ impl Recorded {
         layer: Layer,
         seconds: &Range<u64>,
     ) -> anyhow::Result<Vec<(u64, u64)>> {
-        let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
-        let lost = lost.filter(|mark| {
-            let owner = mark.text.as_deref().and_then(Owner::of_word);
-            owner.is_none_or(|owner| owner == Owner::of(layer))
-        });
-        let lost = lost.filter_map(|mark| {
-            let second = mark.at_ns / SECOND_NS;
-            Some((second, u64::try_from(mark.n?).ok()?))
-        });
+        let lost = lost_of(&self.marks, |owner| owner == Owner::of(layer));
+        let lost = lost.map(|(at_ns, n)| (at_ns / SECOND_NS, n));
         let mut losses: Vec<(u64, u64)> = lost
             .filter(|(second, _)| seconds.contains(second))
             .collect();
@@ -43,27 +36,30 @@ impl Recorded {
 
     /// How many I/Os the recorder lost in a period.
     pub(super) fn lost(&self, period: Period) -> u64 {
-        lost_of(&self.marks, period, |owner| {
-            self.owner().is_none_or(|own| own == owner)
-        })
+        let is_own = |owner| self.owner().is_none_or(|own| own == owner);
+        lost_in(period, lost_of(&self.marks, is_own))
     }
 
     /// How many I/Os the recorder lost in a period on all these layers.
     pub(super) fn lost_on(&self, layers: &[Layer], period: Period) -> u64 {
         let is_asked = |owner| layers.iter().any(|layer| Owner::of(*layer) == owner);
         let has_both = self.has_both();
-        lost_of(&self.marks, period, |owner| !has_both || is_asked(owner))
+        let lost = lost_of(&self.marks, |owner| !has_both || is_asked(owner));
+        lost_in(period, lost)
     }
 }
 
-/// How many I/Os of some owners' disks were lost in a period. A recorder that is too slow loses I/Os of all.
-fn lost_of(marks: &[Mark], period: Period, is_own: impl Fn(Owner) -> bool) -> u64 {
-    let lost = marks
-        .iter()
-        .filter(|mark| mark.event == Event::Lost && period.has(mark.at_ns));
-    let own = lost.filter(|mark| {
+/// When I/Os of some owners' disks were lost, and how many. A recorder that is too slow loses I/Os of all.
+fn lost_of(marks: &[Mark], is_own: impl Fn(Owner) -> bool) -> impl Iterator<Item = (u64, u64)> {
+    let lost = marks.iter().filter(|mark| mark.event == Event::Lost);
+    let own = lost.filter(move |mark| {
         let owner = mark.text.as_deref().and_then(Owner::of_word);
         owner.is_none_or(&is_own)
     });
-    own.filter_map(|mark| u64::try_from(mark.n?).ok()).sum()
+    own.filter_map(|mark| Some((mark.at_ns, u64::try_from(mark.n?).ok()?)))
+}
+
+fn lost_in(period: Period, lost: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let own = lost.filter(|(at_ns, _)| period.has(*at_ns));
+    own.map(|(_, n)| n).sum()
 }
