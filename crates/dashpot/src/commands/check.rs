@@ -147,7 +147,8 @@ impl Checks {
         Ok(snapshot)
     }
 
-    /// Compares the expectations with the I/O since `earlier`, or since the daemon's start.
+    /// Compares the expectations with the I/O since `earlier`; if that is `None`, with the I/O since the
+    /// daemon's start.
     pub(super) fn judge(
         &self,
         client: &Client,

@@ -30,8 +30,8 @@ pub(super) struct Wanted {
     pub(super) mount: Option<PathBuf>,
 }
 
-/// The disks to serve. dashpot treats the word in `--attach WORD` as a lab file. If there is no such file,
-/// the error says how to name a disk to attach.
+/// The disks to serve. In `--attach WORD`, dashpot takes WORD for a lab file. If there is no such file, the
+/// error says how to name a disk to attach.
 pub(super) fn lab_beside(attach: &AttachedArgs, args: &LabArgs) -> anyhow::Result<Lab> {
     Lab::from_args(args).map_err(|error| match (&attach.disks, &args.lab) {
         (Some(disks), Some(word)) if disks.is_empty() && !word.exists() => {
@@ -75,8 +75,8 @@ pub(super) struct Attacher {
 }
 
 impl Attacher {
-    /// Starts the attacher, which stays root, protects the memory of this process, and gives up root for the
-    /// user who typed `sudo`. Call this function before any other thread starts.
+    /// Starts the attacher, which stays root. Then protects the memory of this process, and gives up root for
+    /// the user who typed `sudo`. Call this function before any other thread starts.
     pub(super) fn start(wanted: Wanted) -> anyhow::Result<Attacher> {
         let caller = Caller::of_sudo()?;
         let mut command = Command::new("/proc/self/exe");
@@ -145,7 +145,7 @@ impl Devices {
         let done = tokio::select! {
             done = &mut answer => done??,
             () = signals.end() => {
-                // This undoes the attacher's work, even if the attacher has already answered.
+                // The line undoes the attacher's work, even if the attacher has already answered.
                 say(&mut attacher, DETACH)?;
                 let done = answer.await??;
                 spawn_blocking(move || attacher.wait()).await??;

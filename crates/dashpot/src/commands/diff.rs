@@ -125,7 +125,7 @@ impl Sides {
     }
 }
 
-/// A recording at the layer that the user asks for, or at the layer that clients see.
+/// Opens a recording at the layer that the user asks for, or else at the layer that clients see.
 fn open(recording: &Path, args: &DiffArgs) -> anyhow::Result<Recorded> {
     let whole = Recorded::open(recording, &args.devices)?;
     let whole = match args.layer {

@@ -48,8 +48,8 @@ impl Draft {
     }
 }
 
-/// Refuses a place that is not a regular file. Otherwise a user with write access to `/dev` would
-/// replace a device with a file.
+/// Refuses a place that is not a regular file. Otherwise an option that names a device would replace the
+/// device with a file, if the user may write to `/dev`.
 pub(super) fn check_replaceable(option: &str, place: &Path) -> anyhow::Result<()> {
     let is_other = fs::metadata(place).is_ok_and(|there| !there.is_file());
     ensure!(

@@ -1,5 +1,5 @@
-//! The first process of a container. The kernel makes orphans in the container children of the first process,
-//! which must reap them. The first process receives only the signals that it catches.
+//! The first process of a container. In a container, the kernel makes each orphan a child of the first
+//! process, which must reap it. The first process receives only the signals that it catches.
 //!
 //! So `dashpot run`, as the entry point of a container, starts a second dashpot, which is an ordinary
 //! process. The first dashpot passes signals on to the second, reaps orphans, and ends with the second's exit

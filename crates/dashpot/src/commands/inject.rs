@@ -166,8 +166,8 @@ pub(crate) fn understood(rule: &Rule) -> String {
     )
 }
 
-/// The request for the rules of one call. These rules differ only in their first option and its value, so the
-/// request has the other options only once.
+/// The request that arms the rules of one command line. These rules differ only in their first option and its
+/// value, so the request has the other options only once.
 fn request(injection: &Injection) -> Inject {
     let words: Vec<String> = injection.rules.iter().map(TypedRule::asked).collect();
     let (all_of_first, others) = match words.split_first() {

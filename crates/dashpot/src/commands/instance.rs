@@ -19,7 +19,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::cli::{LabArgs, SpinWhen};
 use crate::lab::Lab;
 
-/// How long held and suspended zios get at shutdown to end by themselves.
+/// At shutdown, how long held and suspended zios may take to end by themselves.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The default size of the memory for finished zios, in bytes.

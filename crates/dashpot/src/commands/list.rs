@@ -108,7 +108,7 @@ fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
     notes.collect::<String>() + &stalls(rules)
 }
 
-/// A note about zios that a rule could not hold, although it held other zios.
+/// A note if a rule delayed some zios, but not those for which the store took longer than the rule asks.
 fn overruns(rule: &Rule) -> Option<String> {
     let counters = rule.present();
     let is_partial = counters.overrun > 0 && rule.why_nothing.is_none();
@@ -129,7 +129,7 @@ fn depth(rule: &Rule, disks: &[Disk]) -> Option<String> {
     note.map(|note| format!("rule {}: {note}", rule.id))
 }
 
-/// Whether a rule has seen as many zios in flight at once as the block device allows, and no further I/O
+/// Whether a rule has seen as many zios in flight at once as the block device allows, while no further I/O
 /// waits in the kernel.
 fn is_full(disk: &Disk, rule: &Rule) -> bool {
     let mut attachments = disk.io.attachments.iter();

@@ -78,8 +78,8 @@ fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
         (None, Some(burst)) => Pace::ClosedBursts { burst },
         (None, None) => Pace::Closed,
     };
-    // The default depth lets a whole burst be in flight at once, and is so high for an open loop that no
-    // request has to wait for the reply to another.
+    // By default, a whole burst can be in flight at once, and in an open loop no request has to wait for the
+    // reply to another.
     let depth = args.depth.unwrap_or(match pace {
         Pace::Closed => 1,
         Pace::ClosedBursts { burst } => burst.1,

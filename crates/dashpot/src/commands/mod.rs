@@ -129,7 +129,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The value of `DASHPOT_API`, for calls that have no `--api`.
+/// The value of `DASHPOT_API`, for command lines without `--api`.
 fn api_from_environment() -> Option<ApiAddress> {
     let address = std::env::var_os("DASHPOT_API")?;
     let parsed = parse_api(&address.to_string_lossy());

@@ -18,7 +18,7 @@ use rustix::process::{PidfdFlags, Signal, getppid, pidfd_open};
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
-/// The parent, whose end counts as SIGTERM, and later as SIGKILL.
+/// The parent process. Its end counts as a SIGTERM, and, after [`GRACE`], as a SIGKILL.
 #[derive(Debug)]
 pub(super) enum Parent {
     Lives(oneshot::Receiver<()>),
@@ -76,5 +76,6 @@ fn wait_for(process: &OwnedFd) {
     let _ = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], None));
 }
 
-/// How long a command, or the I/O that rules hold, gets to end in an orderly way.
+/// After the end of the parent, how long the command, or the I/O that rules hold, may take to end in an
+/// orderly way.
 const GRACE: Duration = Duration::from_secs(5);

@@ -81,8 +81,7 @@ const LOCK: &str = "lock";
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // If this fails, an empty directory is left, to be cleaned up with the other temporary
-        // files.
+        // If this fails, the rest of the directory stays until the system removes old temporary files.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

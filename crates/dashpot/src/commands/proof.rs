@@ -82,7 +82,7 @@ struct Shared<'a> {
 impl Shared<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
         // Ask for the disk before asking for the rule. Then a zio that came after the rule's last update is
-        // always younger than the time since that update.
+        // never older than the time since that update.
         let latency = self.client.latency(&rule.disk, None)?;
         let looks = self.client.rule_latency(&rule.id.to_string())?;
         let look = looks.first().context("the daemon has forgotten the rule")?;
@@ -143,8 +143,8 @@ fn outside(latency: &DiskLatency) -> u64 {
 /// ended zios.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
-    // The rule holds a zio that came before its last update by its former settings, so such a zio tells
-    // nothing about the present ones.
+    // The rule's former settings hold a zio that came before the last update, so that zio tells nothing about
+    // the present settings.
     let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
     let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {

@@ -40,7 +40,8 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     check_variables(&lab)?;
     check_of_program(args, &lab)?;
     let wanted = wanted(args);
-    // Open the devices while this process is still root, because the user may not have the right.
+    // Open the devices while this process is still root, because the user may not have the right to open
+    // them.
     let devices = open_devices(wanted.as_ref(), &lab)?;
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
@@ -65,7 +66,7 @@ async fn serve_command(
     attacher: Option<Attacher>,
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
-    // Catch signals first, before there is anything that a signal could leave behind.
+    // Catch signals before this process makes anything that a signal could leave behind.
     let mut signals = passed_on()?.with_parent(args.life.exit_with_parent)?;
     let sockets = PrivateDir::new()?;
     let nbd = Address::Unix(sockets.path().join("nbd.sock"));
@@ -118,8 +119,8 @@ fn say_page(door: &Door) {
     }
 }
 
-/// The disks to attach; `None` without `--attach` and `--mount`. A command finds its devices in environment
-/// variables, so the devices need no links, and another daemon on this host may have a disk of the same name.
+/// The disks to attach; `None` without `--attach` and `--mount`. The devices get no links: the command finds
+/// them in environment variables, and another daemon on this host may have a disk with the same name.
 fn wanted(args: &RunArgs) -> Option<Wanted> {
     let disks = args.attach.disks.clone();
     let disks = disks.or_else(|| args.mount.as_ref().map(|_| Vec::new()))?;

@@ -39,7 +39,8 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         linked: true,
         mount: None,
     });
-    // Open the devices while this process is still root, because the user may not have the right.
+    // Open the devices while this process is still root, because the user may not have the right to open
+    // them.
     let opened = lab_beside(&args.attach, &args.lab)
         .and_then(|lab| {
             check_served(&lab)?;
@@ -219,7 +220,7 @@ fn announcement(door: &Door, metrics: Option<&str>, exports: &[Export]) -> Strin
     )
 }
 
-/// Chooses the paths of sockets, and keeps the private directory for the sockets without a path.
+/// Chooses the paths of sockets. Keeps the private directory of the sockets for which the user names no path.
 #[derive(Default)]
 struct Places {
     private: Option<PrivateDir>,

@@ -226,8 +226,8 @@ fn pool_row(pool: &Pool) -> Vec<String> {
     ]
 }
 
-/// How to mend a pool if a disk fails the pool's writes or the copies of a repair, or if a file cannot store
-/// its label.
+/// How to mend a pool if a disk fails writes of the pool or of a repair, or if a file cannot store the label
+/// of a mirror.
 fn remedy(pool: &Pool) -> String {
     if pool.mirrors.is_some_and(|mirrors| mirrors.unrecorded) {
         return format!(
@@ -355,8 +355,8 @@ fn attachment(attachment: &Attachment) -> String {
     )
 }
 
-/// The lines about a disk whose I/Os are the calls of a program. The kernel serves most of its reads and
-/// writes from the page cache.
+/// The lines about a disk whose I/Os are the calls of a program. The kernel serves most reads and writes of a
+/// program from the page cache.
 fn of_calls(disk: &Disk) -> String {
     let Some(words) = disk.store.strip_prefix(PATH) else {
         return String::new();

@@ -38,8 +38,8 @@ const LOOKED_AT: usize = 100;
 /// The shortest wait that `suspend` reports.
 const LONG_NS: u64 = 1_000_000_000;
 
-/// An explanation of a long wait: it names the client that sent the zio, the rule that holds it, and
-/// the remedy.
+/// An explanation of a long wait: it names the client that sent the zio that will end last, the rule that
+/// holds this zio, and the remedy.
 fn long_wait(disk: &Disk) -> Option<String> {
     let name = &disk.name;
     let rule = |zio: &InFlightZio| {

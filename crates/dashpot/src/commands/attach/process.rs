@@ -1,4 +1,4 @@
-//! A process, distinguished from later processes with the same id.
+//! A process, identified by its id and its start time, because a later process may get the same id.
 
 use std::fs;
 
@@ -30,8 +30,8 @@ impl Process {
     }
 }
 
-/// The state and the start time of a process. The name of the program comes before them, and may contain
-/// spaces and parentheses.
+/// The state and the start time of a process. In `/proc/PID/stat` the program's name comes before both, and
+/// may contain spaces and parentheses.
 fn state_and_begin(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let state = fields.chars().next()?;
@@ -39,7 +39,7 @@ fn state_and_begin(stat: &str) -> Option<(char, u64)> {
     Some((state, began))
 }
 
-/// The position of `starttime` in proc(5), counted from `state`.
+/// The index of the field `starttime` of proc(5), if the field `state` has index 0.
 const BEGAN: usize = 19;
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ pub(super) fn waits_now(place: &Place, record: &Record) -> bool {
         && waits(place, record, &Answers::about(std::iter::once(record)))
 }
 
-/// Sentences that say what becomes of the devices of a daemon when the daemon ends. `api` is the address of
-/// the daemon's API. Leaves out the devices in `own`.
+/// One sentence for each device that a daemon leaves attached, which says what happens to the device when the
+/// daemon ends. `api` is the address of the daemon's API. Leaves out the devices in `own`.
 pub(crate) fn left_at(api: &str, own: &[&str]) -> Vec<String> {
     let left = records().into_iter().filter(|(path, record)| {
         record.api == api

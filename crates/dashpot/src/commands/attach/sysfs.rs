@@ -12,9 +12,9 @@ use anyhow::Context;
 /// Settings that `attach` may change, with their former values.
 pub(super) type Before = Vec<(String, String)>;
 
-/// Changes the settings of a node. First gives all former values to `note`, so that dashpot can restore them
-/// whatever happens later, and because a change of one setting may change another: a new scheduler changes
-/// the number of requests.
+/// Changes the settings of a node. Before the first change, gives all former values to `note`, so that
+/// dashpot can restore them whatever happens later. A change of one setting may change another: a new
+/// scheduler changes `nr_requests`.
 pub(super) fn change(
     node: &str,
     settings: &[(&str, &str)],
@@ -92,10 +92,10 @@ pub(crate) fn queue_of(node: &str) -> Option<Queue> {
     })
 }
 
-/// Settings of a node's queue, which a former user of the node may have changed: no scheduler changes the
-/// order of I/Os, the disk does not rotate, and up to 128 I/Os are in flight. If the former user lowered
-/// `nr_requests`, and then set and removed a scheduler, the kernel reports 128 but takes fewer I/Os until
-/// `nr_requests` changes. So `attach` sets 127 first.
+/// The settings that `attach` gives to a node's queue, because a former user of the node may have changed
+/// them: no scheduler changes the order of I/Os, the disk does not rotate, and up to 128 I/Os are in flight.
+/// If the former user lowered `nr_requests`, and then set and removed a scheduler, the kernel reports 128 but
+/// takes fewer I/Os until `nr_requests` changes. So `attach` sets 127 first.
 pub(super) const QUEUE: [(&str, &str); 4] = [
     ("queue/scheduler", "none"),
     ("queue/rotational", "0"),

@@ -22,12 +22,12 @@ use super::{block_device, guard, nbd_device};
 /// A device that was waiting for a daemon, and that this daemon now serves.
 pub(super) struct TakenOver {
     pub(super) node: String,
-    /// How long the kernel would still have kept the device's I/O.
+    /// How much longer the kernel would have kept the device's waiting I/O.
     pub(super) left: Left,
 }
 
-/// Looks for a device of this disk or volume that is in use and whose daemon is gone, and takes the device
-/// over. Fails if the new daemon does not serve the bytes that the device was made from.
+/// If a device of this disk or volume is in use and its daemon is gone, takes the device over. Fails if a
+/// program that has the device open would notice a difference.
 pub(super) fn take_over(
     exported: &Exported,
     client: &Client,
@@ -60,7 +60,7 @@ pub(super) fn take_over(
     Ok(None)
 }
 
-/// A difference that a program with the device open would notice, in words; `None` if there is none.
+/// How the device would differ for a program that has it open, in words; `None` if it would not differ.
 fn difference(layer: LayerWord, former: &Served, served: &Served) -> Option<&'static str> {
     match layer {
         _ if former.store_id.is_some() && former.store_id == served.store_id => {}

@@ -44,7 +44,8 @@ impl Target<'_> {
     }
 }
 
-/// The path without links in its directories. The last part of the path may be a link to a node that is gone.
+/// The path with all links in its directories resolved. The last part of the path may be a link to a node
+/// that is gone.
 fn resolved(path: &Path) -> PathBuf {
     let whole = absolute(path).unwrap_or_else(|_| path.to_owned());
     match (whole.parent(), whole.file_name()) {

@@ -1,4 +1,5 @@
-//! The programs that `attach` runs, such as mount and losetup. A rule may hold the I/O of such a program.
+//! Runs the programs that `attach` needs, such as mount and losetup. A rule may hold the I/O of such a
+//! program.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
@@ -30,7 +31,7 @@ pub(super) fn run(command: &mut Command, gives_up: impl FnMut() -> bool) -> anyh
 
 /// Runs a program with little output. Keeps calling `gives_up` while the program runs. Once `gives_up`
 /// returns true, kills the program and does not wait for it: a rule may hold the program's I/O, and then the
-/// program ends only when the device does.
+/// program ends only after the device is removed.
 pub(super) fn output(
     command: &mut Command,
     mut gives_up: impl FnMut() -> bool,

@@ -35,5 +35,5 @@ impl Turn {
 
 /// How long an attachment waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause between two attempts to lock.
+/// The pause between two attempts to get the turn.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -27,8 +27,8 @@ pub(super) fn free(node: &str) -> anyhow::Result<()> {
     bail!("{node}: {ABSENT}")
 }
 
-/// Whether the node is a device of the ublk driver. Another build of dashpot may have made the device, and
-/// only such a build can remove it.
+/// Whether the node is a device of the ublk driver. Only a build of dashpot with ublk can have made the
+/// device, or can remove it.
 pub(super) fn is_of(node: &str, _: &Path) -> bool {
     node.starts_with("/dev/ublkb")
 }

@@ -1,7 +1,7 @@
 //! A device of the kernel's ublk driver.
 //!
-//! The driver keeps a number with each device. `attach` makes this number from the name of the attachment's
-//! directory, so a device with such a number is dashpot's.
+//! With each device, the driver stores a number that the maker of the device chooses. `attach` makes this
+//! number from the name of the attachment's directory, and so recognises its devices.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -45,8 +45,8 @@ pub(super) fn add(directory: &Path, exported: &Exported) -> anyhow::Result<(Stri
     }
 }
 
-/// Makes the block device, which the process with the number `server` serves. The kernel then reads the
-/// partition table; until it has done so, this function keeps calling `waits`.
+/// Makes the block device, which the process with the id `server` serves. The kernel then reads the partition
+/// table; until it has done so, this function keeps calling `waits`.
 pub(super) fn start(node: &str, server: u32, waits: impl FnMut()) -> anyhow::Result<()> {
     let started = control()?.start(number(node)?, server, waits);
     started.with_context(|| format!("{node}: the kernel's ublk driver does not start it"))
@@ -103,8 +103,8 @@ fn number(node: &str) -> anyhow::Result<u32> {
     number.with_context(|| format!("{node} is not a device of the kernel's ublk driver"))
 }
 
-/// The mark that the driver keeps with a device: a word of our own, and the eight random digits that name the
-/// attachment's directory.
+/// The mark that the driver stores with a device: the letters `dash`, and the eight random hexadecimal digits
+/// that name the attachment's directory.
 fn mark(directory: &Path) -> Option<u64> {
     let name = directory.file_name()?.to_str()?;
     let name = u32::from_str_radix(name, 16).ok()?;

@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::commands::attach::process::Process;
 
-/// Starts the daemon of a new device in its directory, and waits until it serves the lab. If the daemon ends
-/// instead, returns its last message.
+/// Starts the daemon of a new device in the device's directory, and waits until it serves the lab. If the
+/// daemon ends instead, returns its last message.
 pub(super) fn start(
     home: &Path,
     lab_text: &str,
@@ -60,7 +60,7 @@ pub(super) fn start(
     }
 }
 
-/// Finds the daemon that serves the lab in a device's directory, by its command line.
+/// Finds, by its command line, the daemon that serves the lab in a device's directory.
 pub(super) fn running(home: &Path) -> Option<Process> {
     let lab = home.join("lab.toml");
     let serves = |process: &Path| {

@@ -36,7 +36,7 @@ pub(super) struct State {
     daemon: Option<Process>,
     /// The store of the device's disk.
     pub(super) store: String,
-    /// The first sector of the disk in its store.
+    /// The sector of its store at which the disk begins.
     #[serde(default)]
     pub(super) start: u64,
     /// The line of the active table.

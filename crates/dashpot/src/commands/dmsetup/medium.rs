@@ -1,4 +1,5 @@
-//! The medium that a table names: the store of the disk, and the name that tables print for it.
+//! The medium that a table names: the store of the disk, and the medium's name as dashpot prints it in
+//! tables.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -8,7 +9,7 @@ use anyhow::{Context, bail};
 use dashpot_rules::dm::{Extent, Medium, Table, Word};
 use rustix::fs::{major, minor};
 
-/// A table that has the canonical name of its medium, and the store of the disk.
+/// A table in which the medium has its canonical name, and the store of the disk.
 pub(super) struct Resolved {
     pub(super) table: Table,
     pub(super) store: String,

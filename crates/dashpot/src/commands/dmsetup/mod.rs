@@ -1,4 +1,4 @@
-//! `dmsetup`: slow devices, with the commands and tables of the device mapper's own tool.
+//! `dmsetup`: makes slow devices, with the commands and tables of the device mapper's own tool.
 //!
 //! Each device has a daemon of its own with one disk. The disk is attached, and its node has a link in
 //! `/dev/mapper`. The device's table becomes the rules of that disk. The state of a device is in a directory
@@ -63,7 +63,8 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let medium = medium::resolve(table)?;
     let mut new = Mapped::new(name, &medium.table, &medium.store)?;
-    // The new daemon inherits this protection, and locks its memory when it receives the device.
+    // Protect this process before the daemon starts: the daemon inherits the protection, and locks its memory
+    // when it receives the device.
     reclaim::protect();
     new.start(table, &|| stop.is_set())?;
     let client = new.client()?;

@@ -109,10 +109,10 @@ impl Inflight {
 struct Watched {
     /// The I/Os in flight at the end of the watch.
     ios: Vec<FinishedIo>,
-    /// An upper bound for the I/Os that began before the watch: the smallest difference so far between the
-    /// kernel's count and the number of I/Os in flight that the watch knows. Each difference includes the
-    /// I/Os that began before the watch. It may also include I/Os that began later and that the watch does
-    /// not know yet.
+    /// An upper bound for the number of I/Os that began before the watch: the smallest difference so far
+    /// between the kernel's count and the number of I/Os in flight that the watch knows. Each difference
+    /// includes the I/Os that began before the watch. It may also include I/Os that began later and that the
+    /// watch does not know yet.
     older: Option<u64>,
 }
 

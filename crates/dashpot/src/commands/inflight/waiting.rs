@@ -61,7 +61,8 @@ fn thread(pid: u32, tid: u32) -> Option<Waiting> {
     })
 }
 
-/// The name in a line of /proc/PID/stat, if the state is D. The name itself may have parentheses and spaces.
+/// The process's name in a line of /proc/PID/stat, if the state is D. The name itself may have parentheses
+/// and spaces.
 fn waiting_process(stat: &str) -> Option<String> {
     let (head, rest) = stat.rsplit_once(") ")?;
     let (_, name) = head.split_once(" (")?;

@@ -42,8 +42,8 @@ impl KernelWatch {
             });
             let why = watched.as_ref().err().map(|error| format!("{error:#}"));
             of_thread.end(why);
-            // Once the watch has begun, no caller receives this message, and the page says why the watch has
-            // ended.
+            // If the watch had begun, `start` has returned and does not receive this message; the page says
+            // why the watch has ended.
             let _ = begun.send(watched);
         })?;
         let watch = KernelWatch {

@@ -1,4 +1,5 @@
-//! A recording as the memory of a page. If the recording is still being made, the page follows it.
+//! Answers a page from a recording, as a daemon's memory of finished I/Os would. If the recording is still
+//! being made, the page follows it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -147,7 +148,7 @@ const LAYERS: [(Layer, SourceLayer); 3] = [
     (Layer::Kernel, SourceLayer::Kernel),
 ];
 
-/// The times in which no layer, or only some layers were recorded.
+/// The periods in which at least one layer was not recorded. A gap without a layer is a gap in all layers.
 fn gaps(recorded: &Recorded) -> Vec<SourceGap> {
     let gap = |(from_ns, to_ns), layer| SourceGap {
         from_ns,

@@ -78,8 +78,8 @@ pub(crate) fn become_keeper() -> Option<ExitCode> {
 }
 
 fn keep(on_loss: OnLoss) -> io::Result<()> {
-    // Signals to dashpot's group, such as Ctrl-C, are not for the keeper. `setsid` fails only if the
-    // keeper already leads a group, and then it gets no signals to dashpot's group.
+    // Signals to dashpot's group, such as Ctrl-C, are not for the keeper. `setsid` fails only if the keeper
+    // already leads a group, and then signals to dashpot's group do not reach the keeper.
     let _ = rustix::process::setsid();
     let mut dashpot = inherited()?;
     let listener = Listener::from_fd(descriptors::receive(&dashpot)?);
@@ -181,7 +181,7 @@ impl Keeping {
             && self.listener.waits(id)
             && let Some(thread) = thread
         {
-            // While the call waits, the id belongs to the thread that made the call. A signal to the id of a
+            // While the call waits, the thread that made the call keeps its id. A signal to the id of a
             // thread goes to the whole process.
             let _ = kill_process(thread, Signal::KILL);
         }

@@ -95,8 +95,8 @@ pub(crate) fn become_reader() -> Option<ExitCode> {
     })
 }
 
-/// Gives up root, and becomes a user with groups. The standard library cannot start a process with several
-/// groups.
+/// Gives up root, and takes the ids and the groups of a user. The standard library cannot start a process
+/// with several groups.
 fn become_user(ids: impl Iterator<Item = OsString>) -> io::Result<()> {
     let ids = ids.map(|id| id.to_string_lossy().parse().ok());
     let ids: Option<Vec<u32>> = ids.collect();
@@ -105,7 +105,7 @@ fn become_user(ids: impl Iterator<Item = OsString>) -> io::Result<()> {
     };
     let (uid, gid) = (Uid::from_raw(*uid), Gid::from_raw(*gid));
     let groups: Vec<Gid> = groups.iter().map(|group| Gid::from_raw(*group)).collect();
-    // These calls change one thread, which is the whole process here.
+    // These calls change only the calling thread, and this process has no other thread.
     set_thread_groups(&groups)?;
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)?;

@@ -1,5 +1,5 @@
-//! The part of a recording that a thread of its own watches: a daemon that hangs must not keep the recorder from
-//! the kernel's events, which the kernel overwrites when they are not read in time.
+//! The part of a recording that a thread of its own watches. A daemon that hangs then does not keep the
+//! recorder from reading the kernel's events, which the kernel overwrites when they are not read in time.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -18,14 +18,14 @@ pub(super) struct Apart {
     /// Asks for the I/Os in flight.
     ask: Sender<()>,
     stop: Stop,
-    /// By how much the times may be off the common axis.
+    /// By how much the part's times may be off the axis that both parts share.
     pub(super) off_ns: u64,
     /// When the thread was last heard.
     heard: Instant,
     seen: Vec<Seen>,
     changes: Vec<Change>,
     in_flight: Option<Vec<FinishedIo>>,
-    /// Whether the thread still has to tell the I/Os in flight.
+    /// Whether the thread has not yet answered the last request for the I/Os in flight.
     owes: bool,
     /// Whether the watch goes on, or why it cannot.
     goes_on: anyhow::Result<bool>,
@@ -33,7 +33,7 @@ pub(super) struct Apart {
 
 /// A message of the thread.
 enum Told {
-    /// The watch has begun, and by how much its times may be off the axis.
+    /// The watch has begun. Its times may be off the common axis by at most this many nanoseconds.
     Begun(u64),
     Seen(Box<Seen>),
     Changes(Vec<Change>),
@@ -93,7 +93,8 @@ impl Apart {
         })
     }
 
-    /// Gives what was seen since the last call to `take`. Returns whether the watch goes on.
+    /// Passes to `take` what the thread has seen since the last call of `next`. Returns whether the watch
+    /// goes on.
     pub(super) fn next(&mut self, take: &mut dyn FnMut(Seen)) -> anyhow::Result<bool> {
         self.hear(MOMENT);
         while self.hear(Duration::ZERO) {}
@@ -114,16 +115,17 @@ impl Apart {
         std::mem::take(&mut self.changes)
     }
 
-    /// The I/Os in flight now, or at the end of the watch. If the thread does not answer soon, they are not known.
+    /// The I/Os in flight now, or at the end of the watch. Returns none if the thread does not answer soon.
     pub(super) fn in_flight(&mut self) -> Vec<FinishedIo> {
         let mut most = ANSWER;
         if matches!(self.goes_on, Ok(true)) {
             self.in_flight = None;
-            // A busy disk has many files in the seconds in which a daemon hangs. Only the first of them waits.
+            // While a daemon hangs, the recorder may complete many files of a busy disk. Only the first of
+            // these files waits for an answer. Only the first of them waits.
             if std::mem::replace(&mut self.owes, true) {
                 most = Duration::ZERO;
             } else {
-                // If the thread has ended, it has told the I/Os in flight.
+                // If the thread has ended, it has already sent the I/Os in flight.
                 let _ = self.ask.send(());
             }
         }
@@ -135,13 +137,13 @@ impl Apart {
         self.in_flight.clone().unwrap_or_default()
     }
 
-    /// Waits for news for at most this time. Returns whether the thread has told anything.
+    /// Waits at most this long for a message of the thread. Returns whether one came.
     fn hear(&mut self, most: Duration) -> bool {
         match self.told.recv_timeout(most) {
             Ok(told) => self.keep(told),
             Err(RecvTimeoutError::Timeout) => return false,
             Err(RecvTimeoutError::Disconnected) => {
-                // The thread has told why it ended, unless it has panicked.
+                // An ended thread has already said why it ended, unless it has panicked.
                 if matches!(self.goes_on, Ok(true)) {
                     self.fail(anyhow!("the thread that watches has failed"));
                 }
@@ -192,13 +194,14 @@ impl Watch {
         Ok(())
     }
 
-    /// Tells the recorder, which may have ended.
+    /// Sends a message to the recorder, which may have ended.
     fn tell(&self, told: Told) {
         let _ = self.told.send(told);
     }
 }
 
-/// How long a call waits for news. It is shorter than the time between two readings of the kernel's events.
+/// How long a call of `next` waits for a message. It is shorter than the time between two readings of the
+/// kernel's events.
 const MOMENT: Duration = Duration::from_millis(10);
 /// How long the recorder waits for the I/Os in flight. Events of the kernel wait in its buffers meanwhile.
 const ANSWER: Duration = Duration::from_millis(200);

@@ -44,13 +44,14 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     print(&format!("{output}: {ios} I/Os, {bytes} bytes\n"))
 }
 
-/// The layers that were recorded in this part, and whose I/Os have all facts of the conditions. The program ends
-/// if I/Os of no layer have these facts.
+/// The layers that were recorded in this part, and whose I/Os have all facts that the conditions need. The
+/// program ends if there is no layer whose I/Os have these facts.
 fn answering(part: &Recorded, predicates: &Predicates) -> Vec<Layer> {
     let mut layers = Vec::new();
     let mut refusal = None;
     for layer in part.layers() {
-        // The mark that says so is not in the part, which would show these disks as idle.
+        // The mark that the layer was not recorded lies outside the part, so the part would show these disks
+        // as idle.
         if part.is_without(layer) {
             let disks = Owner::of(layer).disks();
             complain(format_args!(
@@ -108,7 +109,7 @@ fn make(
     cut.finish().context("the new recording")
 }
 
-/// The mark that says that this recording is a part of another recording, and which conditions its I/Os meet.
+/// A mark which says that this recording was cut from another recording, and which conditions its I/Os meet.
 /// In an anonymous part, the mark names only the dimensions of the conditions.
 fn cut_mark(part: &Recorded, predicates: &Predicates, is_anonymous: bool) -> Mark {
     let (_, to_ns) = part.moments();

@@ -1,5 +1,5 @@
-//! `record`: records the I/Os of the kernel's disks, of a daemon's, or of both for a time, or until Ctrl-C.
-//! `serve --record` and `observe --record` record in the background.
+//! `record`: records the I/Os of the kernel's disks, of a daemon's disks, or of both, for a time or until
+//! Ctrl-C. `serve --record` and `observe --record` record in the background.
 
 mod apart;
 mod background;

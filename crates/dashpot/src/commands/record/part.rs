@@ -13,14 +13,14 @@ pub(super) struct Part<'a> {
     pub(super) owner: Owner,
     /// Whether the recording has the disks of another owner, too.
     pub(super) is_beside: bool,
-    /// By how many nanoseconds its times may be off the axis of another owner's.
+    /// By how many nanoseconds the part's times may be off the axis that both owners share.
     pub(super) off_ns: u64,
     /// The names of the devices, by layer.
     devices: Vec<(Layer, Vec<String>)>,
     watch: Watch<'a>,
     /// Whether nothing more comes.
     pub(super) has_ended: bool,
-    /// Whether the recording goes on without it.
+    /// Whether the part has failed and the recording goes on without it.
     pub(super) is_left: bool,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Part<'a> {
         names.collect()
     }
 
-    /// The devices, each with the word in marks for its kind.
+    /// The devices, each with the word that a mark uses for its kind.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &'static str)> {
         self.devices.iter().flat_map(|(layer, names)| {
             let kind = match (self.owner, layer) {
@@ -103,8 +103,8 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// The layer in the recording for a layer of the source. A disk of the kernel and a disk of a daemon may have
-    /// the same name, so they are at different layers.
+    /// The layer at which the recording stores the I/Os that the source has at `layer`. A disk of the kernel
+    /// and a disk of a daemon may have the same name, so they are at different layers.
     pub(super) fn stored(&self, layer: Layer) -> Layer {
         match (self.owner, layer) {
             (Owner::Kernel, Layer::Disk) if self.is_beside => Layer::Kernel,
@@ -112,8 +112,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Gives what was seen since the last call to `take`, with the layers of the source. Returns whether the watch
-    /// goes on.
+    /// Passes to `take` what was seen since the last call of `next`, with the layers of the source. Returns
+    /// whether the watch goes on.
     pub(super) fn next(&mut self, take: &mut dyn FnMut(Seen)) -> anyhow::Result<bool> {
         match &mut self.watch {
             Watch::Here { sources, .. } => next(sources, take),
@@ -155,7 +155,7 @@ fn names(target: &Target, layers: &[Layer]) -> Vec<(Layer, Vec<String>)> {
     each.collect()
 }
 
-/// The layers to record of the only disks of a recording: the layers that the user asks for, or all layers of the
+/// The layers that a recording of one target has: the layers that the user asks for, or all layers of the
 /// target.
 pub(super) fn layers(target: &Target, asked: &[Layer]) -> Vec<Layer> {
     match (asked, target) {

@@ -84,9 +84,9 @@ impl Recording {
         })
     }
 
-    /// Records until the parts end, the recorder cannot write, or the caller stops the recording. A recording that
-    /// is stopped reads the parts once more, because I/Os may have ended after the last reading. A part of two may
-    /// fail, and the other goes on.
+    /// Records until the parts end, the recorder cannot write, or the caller stops the recording. After a
+    /// stop, it reads the parts once more, because I/Os may have ended after the last reading. If one of two
+    /// parts fails, the other goes on.
     pub(super) fn run(
         &mut self,
         parts: &mut [Part<'_>],
@@ -118,10 +118,10 @@ impl Recording {
         }
     }
 
-    /// Marks the devices and the clocks, and makes the marks known at once.
+    /// Marks the devices and the clocks, and writes these marks to the disk at once.
     fn begin(&mut self, parts: &[Part<'_>]) {
         for part in parts {
-            // Readers know a device without I/Os, too.
+            // The mark lets readers list a device that has no I/Os, too.
             for (device, kind) in part.kinds() {
                 let (device, kind) = (Some(device), Some(kind));
                 self.recorder.mark(Event::Watched, device, None, kind);
@@ -132,7 +132,7 @@ impl Recording {
                 self.recorder.mark(Event::Clock, None, Some(off_ns), owner);
             }
         }
-        // Readers know the devices from now on, and not only when the first file is sealed.
+        // Otherwise readers would not know the devices until the first file is sealed.
         self.recorder.seal(&[]);
     }
 

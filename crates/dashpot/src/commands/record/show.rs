@@ -26,9 +26,9 @@ struct Shown {
     host: Option<String>,
     /// The total size of the recording's files, in bytes.
     bytes: u64,
-    /// The first nanosecond of the recording, since 1970.
+    /// When the recording begins, in nanoseconds since 1970.
     first_ns: u64,
-    /// The last nanosecond of the recording, since 1970.
+    /// When the recording ends, in nanoseconds since 1970.
     last_ns: u64,
     /// For how many seconds the recording has only counts.
     counted_seconds: u64,

@@ -73,7 +73,8 @@ impl Targets {
     }
 }
 
-/// The layers of the kernel's disks as their source calls them, and those of a daemon's disks.
+/// The layers of the kernel's disks, under the names that their source uses, and the layers of a daemon's
+/// disks.
 fn shared(asked: &[Layer]) -> [Vec<Layer>; 2] {
     let (of_kernel, of_daemon): (Vec<Layer>, Vec<Layer>) = asked
         .iter()

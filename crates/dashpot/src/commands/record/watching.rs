@@ -31,7 +31,8 @@ fn questions(layers: &[Layer]) -> impl Iterator<Item = Question> {
     each.map(|layer| Question::of(Subject::Ios(Wanted::all(*layer))))
 }
 
-/// Gives what the sources have seen since the last call to `take`. Returns whether any source goes on.
+/// Passes to `take` what the sources have seen since the last call of `next`. Returns whether any source goes
+/// on.
 pub(super) fn next(
     sources: &mut [Box<dyn Source + '_>],
     take: &mut dyn FnMut(Seen),
@@ -52,7 +53,7 @@ pub(super) fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Vec<FinishedIo>
     each.flatten().collect()
 }
 
-/// Puts the times of all sources on one axis. Returns by how much they may be off it.
+/// Puts the times of all sources on one axis. Returns by how much these times may be off that axis.
 pub(super) fn put_on(sources: &mut [Box<dyn Source + '_>], ahead_ns: u64) -> u64 {
     let each = sources.iter_mut().map(|source| source.put_on(ahead_ns));
     each.max().unwrap_or_default()

@@ -24,12 +24,12 @@ pub(in crate::commands) trait Asked {
         Predicates::default()
     }
 
-    /// The past that the report is about.
+    /// The period in the past that the report is about; `None` for a report on the present.
     fn period(&self) -> Option<&PeriodArgs> {
         None
     }
 
-    /// The layers of a recording that the report is about, instead of the layers of live disks.
+    /// For a report on a recording, the layers that it is about. `live` has the layers for live disks.
     fn layers(&self, live: &[Layer], _recorded: &Recorded) -> Vec<Layer> {
         live.to_vec()
     }
@@ -99,7 +99,7 @@ impl Over<'_> {
     }
 }
 
-/// Refuses a past that only a recording has.
+/// Refuses options for a past that only a recording can show.
 pub(super) fn needs_recording(over: Over<'_>, period: &PeriodArgs) -> Result<(), ParseError> {
     match (over, period.last) {
         (Over::Live(_), Some(_)) => Err(ParseError::new(

@@ -119,7 +119,7 @@ pub(in crate::commands) fn save<T: Serialize>(
     file.publish(None, true)
 }
 
-/// The command line of this program, as a shell reads it, without the option that names the file.
+/// The command line of this program, quoted for a shell, without the option that names the file.
 fn command_line() -> String {
     let mut words: Vec<String> = std::env::args_os()
         .skip(1)

@@ -100,8 +100,8 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
     Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
 }
 
-/// The recording that another process is making of live disks, if there is one. A daemon's memory cannot
-/// answer `--from` and `--to`.
+/// The recording that another process is making of live disks, if there is one. Without such a recording,
+/// `--from` and `--to` fail, because a daemon's memory cannot answer them.
 fn recording_of(target: &Target, period: &PeriodArgs) -> anyhow::Result<Option<PathBuf>> {
     let found = found(target);
     if let Some(recording) = &found {

@@ -54,7 +54,7 @@ impl Asked for ObserveArgs {
         Format::lines(self.json, self.csv)
     }
 
-    /// Where a recording has both, `observe` is about the kernel's disks.
+    /// If a recording has both a daemon's disks and the kernel's, `observe` is about the kernel's.
     fn layers(&self, live: &[Layer], recorded: &Recorded) -> Vec<Layer> {
         match recorded.layers().contains(&Layer::Kernel) {
             true => vec![Layer::Kernel],
@@ -78,7 +78,7 @@ impl Asked for ObserveArgs {
     ) -> anyhow::Result<Box<dyn Source + 'a>> {
         let totals = Arc::new(Mutex::new(KernelTotals::default()));
         let mut private = None;
-        // The listener comes before the watch, so that the user learns at once if the address is in use.
+        // Begin to listen before the watch begins, so that the user learns at once if the address is in use.
         let scraper = match &self.metrics {
             Some(listen) => Some(scraper(listen, self, &totals, &mut private)?),
             None => None,

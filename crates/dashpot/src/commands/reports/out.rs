@@ -31,7 +31,7 @@ pub(in crate::commands) trait Out {
 /// Standard output, in a format.
 pub(in crate::commands) struct Stdout {
     format: Format,
-    /// The names of columns that were last printed as a line of CSV.
+    /// The column names in the CSV line that last named columns.
     head: Vec<String>,
 }
 

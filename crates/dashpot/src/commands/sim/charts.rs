@@ -121,8 +121,8 @@ impl Group<'_> {
 }
 
 /// Divides the latencies into groups, one for each picture. With one lab, there is one group. With several
-/// labs, a group has the latencies of one workload's operation in each lab, so that a picture compares the
-/// labs.
+/// labs, there is a group for each operation of each workload. The group has that operation's latencies in
+/// all labs, so its picture compares the labs.
 fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {

@@ -1,4 +1,4 @@
-//! `sim`: labs under the virtual clock, one after another.
+//! `sim`: simulates labs under the virtual clock, one after another.
 
 mod charts;
 pub(in crate::commands) mod events;

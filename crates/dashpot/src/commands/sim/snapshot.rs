@@ -1,5 +1,5 @@
-//! Snapshots of a simulation's devices, in the place of snapshots from a daemon's API, and the I/O between
-//! two snapshots.
+//! Takes snapshots of a simulation's devices, which replace the snapshots of a daemon's API, and computes the
+//! I/O between two snapshots.
 
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ fn in_flight(simulation: &Simulation, zios: u64, oldest: Option<Zio>, name: &str
     }
 }
 
-/// The word for the place at which a call waits.
+/// The place at which a call waits, in words.
 pub(super) struct CallPlace {
     pub(super) word: &'static str,
     /// The moment at which the call began to wait there; `None` if it has waited there from its beginning.

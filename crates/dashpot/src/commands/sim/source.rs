@@ -1,5 +1,5 @@
 //! A simulation as the source of one report. Several reports may watch the same simulation. The caller then
-//! asks the source whose interval ends first.
+//! always takes the next interval from the source whose interval ends first.
 
 use std::cell::RefCell;
 
@@ -25,7 +25,7 @@ pub(super) struct SimSource<'s, 'e> {
     /// The intervals, on the virtual clock.
     intervals: Intervals,
     last: Snapshot,
-    /// The tap, if the question needs events.
+    /// The tap that receives the simulation's events, if the question needs them.
     tap: Option<TapId>,
 }
 

@@ -1,4 +1,4 @@
-//! The part of a simulation's events that a report needs.
+//! Takes from a simulation's events what a report needs.
 
 use dashpot_engine::Event;
 use dashpot_observe::{FinishedIo, OpInterval, Predicates, Tally, Wanted};
@@ -85,6 +85,6 @@ impl Zios {
     }
 }
 
-/// How many zios of an interval are kept, if the user gives no count. They fit into memory, and no user reads
-/// more.
+/// How many zios of an interval are kept, if the user gives no count. So many zios fit into memory, and no
+/// user reads more.
 const ZIOS_MAX: u64 = 100_000;

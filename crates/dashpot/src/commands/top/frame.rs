@@ -120,8 +120,8 @@ pub(super) fn written(done: Traffic, elapsed: std::time::Duration) -> Option<(f6
     ))
 }
 
-/// The maximum number of a pool's transaction groups in a frame: first the live groups, then the latest
-/// groups on the disks.
+/// A frame has at most this many transaction groups of a pool: first the live groups, then the latest groups
+/// on the disks.
 pub(super) const TXGS_MAX: usize = 6;
 
 impl Done {
@@ -154,7 +154,7 @@ impl Done {
 }
 
 impl ClientFrame {
-    /// The clients in an interval's breakdown, the busiest first.
+    /// The I/O of each client in an interval, the busiest client first.
     pub(super) fn all(interval: &DeviceInterval) -> Vec<ClientFrame> {
         let seconds = interval.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let mut counted: BTreeMap<&str, (u64, Histogram)> = BTreeMap::new();

@@ -33,7 +33,7 @@ impl History {
         });
     }
 
-    /// The last intervals, as many as fit, the oldest first.
+    /// The last intervals, at most `room`, the oldest first.
     pub(super) fn last(&self, room: usize) -> impl ExactSizeIterator<Item = &Column> {
         let skipped = self.columns.len().saturating_sub(room);
         self.columns.range(skipped..)

@@ -24,7 +24,8 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Watches until the screen is gone or a signal comes. `begun` receives the result of the start.
+    /// Watches until the screen is gone or a signal comes. Tells `begun` whether the watch has begun, or why
+    /// it cannot begin.
     pub(super) fn run(mut self, begun: impl FnOnce(anyhow::Result<()>)) {
         let question = Question {
             by: Some(Dimension::Process),

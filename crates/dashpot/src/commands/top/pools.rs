@@ -13,7 +13,7 @@ use super::frame::{PoolFrame, TXGS_MAX, written};
 pub(super) struct Pools {
     /// For each pool, the moment of the last frame, and the sum of its operations until then.
     last: BTreeMap<String, (u64, TrafficSum)>,
-    /// For each pool, operations and bytes per second.
+    /// For each pool, the writes of its clients in the last interval, in operations and bytes per second.
     written: BTreeMap<String, (f64, f64)>,
 }
 

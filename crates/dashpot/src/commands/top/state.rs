@@ -40,7 +40,7 @@ pub(super) enum Origin {
     Simulation(String),
 }
 
-/// A pane that keys can move in.
+/// A pane in which keys can move the selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pane {
     Disks,

@@ -65,7 +65,7 @@ pub(super) struct OpSummary {
     /// The time from the beginning to the end of the calls that failed.
     failed_client: Option<Latency>,
     in_flight: usize,
-    /// The unfinished calls that have already taken longer than the calls that ended.
+    /// How many unfinished calls have already taken longer than the calls that ended.
     pub(super) outlasting: Outlasting,
 }
 

@@ -64,7 +64,7 @@ fn delay(pool: &PoolFrame) -> String {
     }
 }
 
-/// The fill level, in brackets. Once it reaches the mark, the pool delays writes.
+/// The fill level, in brackets. The mark shows the level from which the pool delays writes.
 fn bar(pool: &PoolFrame) -> String {
     let level = &pool.level;
     let most = level.stops_at.max(1);

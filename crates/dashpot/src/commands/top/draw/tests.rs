@@ -138,7 +138,7 @@ fn every_size_and_every_mode_can_be_drawn() {
     }
 }
 
-/// Compares the last lines of a small terminal after these keys.
+/// Checks which lines are at the bottom of a small terminal after these keys.
 fn footer(keys: &str, expected: &Expect) {
     let mut state = watched();
     press(&mut state, keys);

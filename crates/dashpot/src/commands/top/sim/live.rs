@@ -153,7 +153,7 @@ impl Live {
     }
 }
 
-/// How far a simulation got in an interval, and how far it should have got.
+/// The virtual time that a simulation went through in an interval, and the virtual time that was due.
 struct Behind {
     simulated: VirtualTime,
     due: VirtualTime,
@@ -180,7 +180,7 @@ fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualT
     VirtualTime::from_nanos(nanos.clamp(1, PIECE_MOST.as_nanos()))
 }
 
-/// An interval has at least this many pieces.
+/// Pieces get shorter until an interval has at least this many.
 const PIECES: u32 = 64;
 const PIECE_FIRST: VirtualTime = VirtualTime::from_nanos(100_000);
 const PIECE_MOST: VirtualTime = VirtualTime::from_nanos(1_000_000_000_000);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn pieces_take_a_small_share_of_an_interval_whatever_happens_in_them() {
-        // This machine simulates `speed` virtual nanoseconds in a nanosecond.
+        // The test assumes a machine that simulates `speed` virtual nanoseconds in a nanosecond.
         for speed in [0.001, 1.0, 1_000.0, 1e9] {
             let took =
                 |piece: VirtualTime| Duration::from_nanos((piece.as_nanos() as f64 / speed) as u64);

@@ -26,7 +26,7 @@ pub(super) struct Sim {
     simulation: Simulation,
     /// The names and the texts of rules, including those that the lab will arm later.
     rules: Registry,
-    /// How many of the scenario's commands are the lab's own.
+    /// The number of commands that the lab gives. The commands with higher indices are the user's.
     planned: usize,
     /// The I/O of the volumes' and disks' clients since the last frame.
     tally: Tally,
@@ -45,7 +45,7 @@ struct Snapshot {
 }
 
 impl Sim {
-    /// A simulation at its start, and the rules of its lab.
+    /// A simulation that is at its start, with the rules of its lab.
     pub(super) fn new(mut simulation: Simulation, rules: Registry) -> Result<Sim, Violation> {
         simulation.record_events(true);
         let last = Snapshot::new(&simulation);
