@@ -82,8 +82,8 @@ pub struct DiskStats {
     pub aborted: u64,
     /// How long, in total, the completed zios had waited for the disk to resume.
     pub suspended: Duration,
-    /// The time spent with each number of zios in flight. Their [summary](DepthTimes::summary) gives how long
-    /// the disk was busy, and the integral of the number of zios.
+    /// The time spent with each number of zios in flight. The [summary](DepthTimes::summary) of these times
+    /// says how long the disk was busy, and gives the integral of the number of zios over time.
     pub depths: DepthTimes,
 }
 
@@ -117,14 +117,15 @@ pub struct RuleStats {
     pub late: u64,
     /// Matching zios that the rule skipped because of its probability.
     pub not_drawn: u64,
-    /// Matching zios that the rule skipped because of its limit, first N or every Nth.
+    /// Matching zios that the rule skipped because its limit (`--first N` or `--every N`) did not select
+    /// them.
     pub not_counted: u64,
     /// Matching zios that got another rule's lane or target instead of this rule's.
     pub beaten: u64,
     /// The rule that was chosen instead for the last of these zios.
     pub beaten_by: Option<RuleId>,
-    /// Zios that the rule would have matched if another rule's error or hang had not decided first. They do
-    /// not count as `matched`.
+    /// Zios that the rule would have matched if another rule's error or hang had not decided them first. They
+    /// do not count as `matched`.
     pub preempted: u64,
     /// The rule whose error or hang decided the last of these zios.
     pub preempted_by: Option<RuleId>,

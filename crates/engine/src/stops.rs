@@ -29,7 +29,7 @@ impl Stops {
         self.until = self.until.max(until);
     }
 
-    /// Whether the driver was stopped for more than half of the time `late` before `ended`.
+    /// Whether the driver was stopped for more than half of the time from `ended - late` to `ended`.
     #[inline]
     pub(crate) fn explain(&self, late: Duration, ended: Instant) -> bool {
         let due = Instant::from_nanos(ended.as_nanos().saturating_sub(late.as_nanos()));

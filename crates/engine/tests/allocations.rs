@@ -164,7 +164,7 @@ fn pool(layout: Spread, throttle: ThrottleConfig, write: WritePolicy) -> Engine 
     engine
 }
 
-/// Sends zios of whole blocks through the pool, some of them durable, and flushes.
+/// Sends zios through the pool: I/O of whole blocks, some of it durable, and flushes.
 fn pool_round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>, ops: &[Op]) {
     for id in 0..256 {
         let zio = Zio {

@@ -1,5 +1,5 @@
-//! Extents: runs of blocks that a zero or trim has turned into zeroes, in memory and on their way to the
-//! disks.
+//! Extents: runs of blocks that a zero or trim has turned into zeroes. An extent is in memory until the pool
+//! queues its write, and is then on its way until the disks have written it.
 //!
 //! A separate dirty version of every block of a trim would cost as much memory and time as writing the
 //! blocks. OpenZFS frees a trimmed range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here
@@ -18,7 +18,7 @@ use crate::zio::ZioId;
 
 #[derive(Debug, Default)]
 pub(super) struct Extents {
-    /// The extents in memory, by their first blocks.
+    /// The extents in memory; the key is an extent's first block.
     dirty: BTreeMap<u32, Extent>,
     on_way: BTreeMap<u32, OnWay>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Extent {
     pub(super) watchers: Vec<ZioId>,
 }
 
-/// An extent that is queued or at disks.
+/// An extent whose write is in the queues of its disks or at the disks.
 #[derive(Debug)]
 pub(super) struct OnWay {
     pub(super) end: u32,
@@ -75,7 +75,7 @@ impl Extents {
         !self.dirty.is_empty()
     }
 
-    /// The first blocks of the extents in memory that overlap a range.
+    /// For each extent in memory that overlaps a range, its first block, which may lie before the range.
     pub(super) fn meeting(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
         meeting(&self.dirty, range).map(|(start, _)| start)
     }
@@ -95,7 +95,7 @@ impl Extents {
         meeting(&self.on_way, range).next().is_none()
     }
 
-    /// An extent in memory, by its first block.
+    /// The extent in memory that begins at the block `start`.
     pub(super) fn get_mut(&mut self, start: u32) -> Option<&mut Extent> {
         self.dirty.get_mut(&start)
     }
@@ -172,7 +172,7 @@ impl Extents {
         })
     }
 
-    /// Takes an extent out of memory to send it, unless another extent with one of its blocks is on its way.
+    /// Takes an extent out of memory to send it, unless an extent that overlaps it is on its way.
     pub(super) fn take(&mut self, start: u32) -> Option<Extent> {
         let end = self.dirty.get(&start)?.end;
         match self.is_clear(start..end) {
@@ -192,7 +192,7 @@ impl Extents {
         self.on_way.insert(start, on_way);
     }
 
-    /// An extent on its way, by its first block.
+    /// The extent on its way that begins at the block `start`.
     pub(super) fn on_way(&mut self, start: u32) -> Option<&mut OnWay> {
         self.on_way.get_mut(&start)
     }

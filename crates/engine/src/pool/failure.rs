@@ -36,7 +36,7 @@ impl Pool {
         self.go_on(step);
     }
 
-    /// Resumes the stalled writes once no disk fails any more.
+    /// Resumes the stalled writes once every failed write to the disks has been repeated successfully.
     pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
         while !self.is_degraded()
             && let Some(id) = self.stalled.pop_front()
@@ -45,12 +45,14 @@ impl Pool {
         }
     }
 
-    /// Whether the pool cannot write acknowledged data.
+    /// Whether a write of acknowledged data, or a sync of a disk, has failed and has not yet been repeated
+    /// successfully.
     pub(crate) fn is_degraded(&self) -> bool {
         self.failing > 0
     }
 
-    /// Stalls or fails a write while a disk fails (ZFS: `failmode`).
+    /// Stalls a client's write to a degraded pool, or fails the write at once if the tunables say so (ZFS:
+    /// `failmode`).
     pub(super) fn stall(&mut self, id: ZioId, step: &mut Step<'_>) {
         if self.tunables.fails_on_error() {
             self.finish(id, Err(Errno::Io), step);

@@ -40,8 +40,8 @@ impl Pool {
         true
     }
 
-    /// Queues a run of blocks, given as the first block and the number of blocks, on all sides of its
-    /// members.
+    /// Queues the write of a run of blocks on all sides of its members. `blocks` has the first block and the
+    /// number of blocks.
     pub(super) fn send(
         &mut self,
         volume: usize,
@@ -67,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// Puts a write into the queues of its disks.
+    /// Puts a write into the queues of its disks, unless a mirror makes the write wait.
     pub(super) fn queue_write(&mut self, id: u32, step: &Step<'_>) {
         if self.mirrors.is_some() && !self.mark_regions(id, step.now) {
             return;
@@ -195,8 +195,8 @@ impl Pool {
         if write.failed {
             self.block_failed(volume, block, step);
         } else {
-            // First answer the requests that waited for this write. When the disks work again, stalled writes
-            // resume, and may begin to wait for writes of their own.
+            // Answer the requests that waited for this write before `block_works` resumes stalled writes,
+            // because a resumed write may itself begin to wait for the block.
             self.after_write(volume, block, step);
             self.block_works(volume, block, step);
         }
@@ -420,7 +420,7 @@ impl Pool {
         })
     }
 
-    /// The client's zio for which a part of a child was queued.
+    /// The client's zio that caused the I/O with this tag, or that has waited longest for the I/O.
     pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
         match Tag::unpack(tag) {
             Tag::Write(id) => {

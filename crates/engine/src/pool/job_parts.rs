@@ -82,7 +82,8 @@ impl Pool {
     fn dirty_some(&mut self, id: ZioId, begin: u32, step: &mut Step<'_>) -> Option<Job> {
         let request = self.requests.get(id)?;
         let (volume, zio) = (request.volume, request.zio);
-        // The throttle knows of the parts of a write after the first, which the write's phase tells apart.
+        // The first part of a write has told the throttle about the rest. Only the later parts find the write
+        // in this phase.
         let is_known = zio.op == Op::Write && request.phase == Phase::Writing;
         let mut from = begin;
         while from < zio.length {

@@ -14,7 +14,7 @@ use crate::zio::ZioId;
 pub(super) struct Jobs {
     pub(super) waiting: VecDeque<Job>,
     /// How many blocks and extents the jobs have touched since `since`. The count restarts with each tick,
-    /// and with a new job at a later time.
+    /// and when a job begins later than `since`.
     pub(super) touched: u32,
     /// When the count last restarted.
     pub(super) since: Instant,
@@ -36,7 +36,8 @@ pub(super) enum Job {
     Landed(Landed),
     /// Queues the writes that waited for the repair or for the record of a mirror.
     Released,
-    /// Gives places to new blocks for which the step before had no room. The end of each step does this.
+    /// Makes the engine step again, because the step before could not give places to all new blocks. The end
+    /// of each step gives places; this job does nothing else.
     Place,
     /// Frees the memory that a power cut has made useless.
     Cut,
@@ -129,6 +130,6 @@ impl Jobs {
     }
 }
 
-/// Once the jobs of a pool have touched this many blocks and extents in one step, they wait for the next
-/// tick.
+/// Once the jobs of a pool have touched this many blocks and extents together in one step, the jobs wait for
+/// the next tick.
 pub(super) const TOUCHED_MAX: u32 = 256;

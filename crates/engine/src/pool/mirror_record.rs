@@ -46,7 +46,7 @@ impl Mirrors {
         }
     }
 
-    /// The sides of a member that must not be read where the mirror is out of sync, one bit each.
+    /// The sides of a member that must not be read where the mirror is out of sync, as a bit mask.
     pub(super) fn stale(&self, member: usize) -> u64 {
         let recording = self.recording.as_ref();
         recording.map_or(0, |recording| recording.stale[member])

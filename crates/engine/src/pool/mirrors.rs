@@ -108,9 +108,9 @@ impl Mirrors {
         regions.any(|regions| regions.nosync() > 0)
     }
 
-    /// How many times a region of a member has become quiet so far. A FLUSH that begins now covers the writes
-    /// that have ended by now, so the caller keeps this number and passes it to `flushed` when the FLUSH has
-    /// ended.
+    /// How many times so far a region of a member has become quiet, which means that its last write in flight
+    /// has ended. A FLUSH that begins now covers the writes that have ended by now, so the caller keeps this
+    /// number and passes it to `flushed` when the FLUSH has ended.
     pub(super) fn covers(&self, member: usize) -> u64 {
         self.regions[member].as_ref().map_or(0, Regions::covers)
     }
@@ -149,7 +149,7 @@ impl Mirrors {
         }
     }
 
-    /// The next moment at which there may be regions to clean or a piece to copy.
+    /// The next moment at which regions may have to be cleaned, a piece copied, or a record made.
     #[inline]
     pub(super) fn next_deadline(&self, now: Instant) -> Instant {
         self.next_step(now).min(self.next_record())

@@ -1,10 +1,10 @@
 //! The dynamic layout's table of places: which block is in which row of which member.
 //!
-//! A block gets a row when it is first written, and gives it back when it has been trimmed. A row is as
-//! long as a block, so all volumes of the pool have blocks of one size. A row may still have the bytes of the
-//! block that had it before. So a place counts only once it has been written. A power cut takes a block's
-//! place away if no sync of the disks has covered the first write to that place. A real pool keeps a table of
-//! places on its disks and writes it with each sync, and would lose the same places.
+//! A block gets a row when it is first written, and gives it back when it has been trimmed. A row is as long
+//! as a block, so all volumes of the pool have blocks of one size. A row may still hold the bytes of the
+//! block that had the row before, so a place counts only once its block has been written there. A power cut
+//! takes a block's place away if no sync of the disks has covered the first write to that place. A real pool
+//! keeps a table of places on its disks and writes it with each sync, and would lose the same places.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -187,8 +187,8 @@ impl Placement {
         rows.covered[side] = rows.covered[side].max(covers);
     }
 
-    /// Looks at the next block that has a place, after a power cut: takes the row back if its first write may
-    /// be lost. Returns where to go on; `None` if no block is left.
+    /// After a power cut, looks at the next block that has a place, and takes the block's row back if the
+    /// first write to the row may be lost. Returns where to go on; `None` if no block is left.
     pub(super) fn lose_next(&mut self, volume: usize, from: u32) -> Option<u32> {
         // A pool may have no volume.
         let places = self.places.get(volume)?;
@@ -239,7 +239,7 @@ mod tests {
         Placement::new(&[vec![disk(0, 5), disk(1, 6)], vec![disk(2, 3)]])
     }
 
-    /// The places of a mirror, with a volume whose first blocks have been written to the mirror.
+    /// The places of a mirror and a disk, with a volume whose first blocks have been written to the mirror.
     fn with_blocks(blocks: u32) -> Placement {
         let mut placement = placement();
         placement.add_volume(&volume(8, BLOCK), 0).unwrap();

@@ -19,7 +19,7 @@ use super::stats::Class;
 use super::step::{Covers, Step};
 use super::tunable::Tunable;
 
-/// How many entries of the list of unplaced writes one step drops because they are out of date.
+/// One step drops at most this many out-of-date entries from the list of unplaced writes.
 const OLD_MAX: u32 = 4_096;
 
 /// The part of a write on one member.
@@ -220,7 +220,8 @@ impl Pool {
         self.writes[id].sides > 0 || self.file(id)
     }
 
-    /// Puts a write on the list for later, because it cannot be queued now. Always returns false.
+    /// Notes a write that cannot be queued now: the write waits for a place, or ends because it has nothing
+    /// to do. Always returns false.
     #[inline(never)]
     fn file(&mut self, id: u32) -> bool {
         let write = &self.writes[id];
@@ -332,8 +333,7 @@ impl Pool {
         }
     }
 
-    /// Makes reads of these blocks that are in flight answer zeroes, because other blocks may now get their
-    /// rows.
+    /// Makes the reads in flight of these blocks answer zeroes, because other blocks may now get their rows.
     fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
         if self.reads.count() == 0 {
             return;
@@ -357,7 +357,8 @@ impl Pool {
     /// Notes that a disk has synced.
     pub(super) fn note_sync(&mut self, disk: usize, covers: Covers) {
         let (member, side) = self.side_of(disk);
-        // Until a power cut has looked at all places, the first writes that it has lost still count as ended.
+        // Until the pool has looked at all places after a power cut, `covers.firsts` may count writes that
+        // the cut has lost.
         let loses = self
             .cut
             .as_ref()

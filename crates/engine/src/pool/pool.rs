@@ -58,13 +58,14 @@ pub(crate) struct Pool {
     pub(super) reads: Slab<BlockRead>,
     /// Failed operations to repeat, in the order of their times.
     pub(super) retries: VecDeque<(Instant, Retry)>,
-    /// Requests that were given a lock in this step.
+    /// Requests that are next for a lock, and that this step still has to resume.
     pub(super) unlocked: VecDeque<ZioId>,
-    /// Writes that wait until no disk fails.
+    /// Clients' writes that wait until the pool is no longer degraded.
     pub(super) stalled: VecDeque<ZioId>,
-    /// How many blocks and disks keep the pool from writing acknowledged data.
+    /// The number of blocks whose last write failed, plus the number of disks whose last sync failed. The
+    /// pool is degraded while any are left.
     pub(super) failing: u32,
-    /// How many disks the syncing txg waits for; `None` before all its blocks are on the disks.
+    /// How many disks must still sync for the syncing txg; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,
     /// For each disk, the writes of a sync. The lists are empty between syncs, and are kept so that their
     /// memory can be reused.
@@ -373,8 +374,8 @@ impl Pool {
         for id in self.requests.ids(|phase| phase == Phase::Cut) {
             self.finish(id, Err(errno), step);
         }
-        // The other zios wait for disks whose rules are about to go. These zios fail when the disks are
-        // done, because no zio succeeds early.
+        // The other zios wait for disks whose rules are about to be removed. A disk without its rules answers
+        // too early, so these zios fail when the disk is done.
         for id in self.requests.ids(|phase| phase != Phase::Reply) {
             if let Some(request) = self.requests.get_mut(id) {
                 request.outcome = request.outcome.and(Err(errno));
@@ -417,7 +418,7 @@ impl Pool {
         self.deadline = self.find_deadline(step.now);
     }
 
-    /// Resumes the next write that the throttle has released, or that was given a lock. False if there is
+    /// Resumes the next write that the throttle has released, or that is next for a lock. False if there is
     /// none.
     pub(super) fn resume_next(&mut self, step: &mut Step<'_>) -> bool {
         if let Some(id) = self.throttle.pop_admitted(step.now) {

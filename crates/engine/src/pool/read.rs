@@ -37,8 +37,8 @@ impl Pool {
         debug_assert!(rest.is_none(), "a short read has a rest");
     }
 
-    /// Reads blocks of a read, from this byte of the zio on. Returns the rest of a long read, if there is
-    /// one.
+    /// Begins to read the blocks of a client's read, from the byte `from` of the zio on. Returns the rest of
+    /// a long read, if there is one.
     pub(super) fn read_some(&mut self, id: ZioId, from: u32, step: &mut Step<'_>) -> Option<Job> {
         let request = self.requests.get(id)?;
         let (volume, zio) = (request.volume, request.zio);

@@ -5,10 +5,10 @@ use core::ops::Range;
 
 use crate::time::Instant;
 
-/// The driver's knowledge of a mirror before the pool is used.
+/// The state in which the driver found a mirror, given to the pool before the pool is used.
 #[derive(Clone, Debug, Default)]
 pub struct MirrorStart {
-    /// The sides whose bytes the mirror must not read until they are repaired, one bit each.
+    /// The sides whose bytes the mirror must not read until they are repaired, as a bit mask.
     pub stale: u64,
     /// The ranges, in bytes, in which the sides may differ.
     pub differ: Vec<Range<u64>>,
@@ -23,7 +23,7 @@ pub struct MirrorRecord {
     pub region_size: u64,
     /// The regions in which the sides may differ after an unclean stop.
     pub regions: Vec<u32>,
-    /// The sides that are not yet repaired, one bit each.
+    /// The sides that are not yet repaired, as a bit mask.
     pub stale: u64,
 }
 
@@ -38,14 +38,15 @@ pub(super) struct Recording {
     pub(super) is_wanted: bool,
     /// The earliest moment at which the pool may ask for a new record that it needs.
     pub(super) not_before: Instant,
-    /// When the pool may ask for a new record only to drop clean regions.
+    /// The earliest moment at which the pool may ask for a new record that does no more than drop clean
+    /// regions.
     pub(super) drops_at: Instant,
     /// Whether the driver has failed to make the last record.
     pub(super) has_failed: bool,
     /// For each member, the sides that are not yet repaired.
     pub(super) stale: Vec<u64>,
-    /// For each member that has stale sides and nothing left to copy, the value of
-    /// [`Regions::covers`](super::regions::Regions::covers) that FLUSHes of all sides must reach before the
-    /// copies are safe.
+    /// For each member that has stale sides and nothing left to copy, a value of
+    /// [`Regions::covers`](super::regions::Regions::covers). The copies are safe once every side has
+    /// completed a FLUSH with at least this value.
     pub(super) copied: Vec<Option<u64>>,
 }

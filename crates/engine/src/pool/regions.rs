@@ -85,7 +85,7 @@ impl Regions {
         Regions::at_most(REGIONS_SHIFT, sides, size)
     }
 
-    /// A mirror with at most two to the power of `regions` regions.
+    /// The regions of a mirror, at most two to the power of `regions`.
     fn at_most(regions: u32, sides: usize, size: u64) -> Regions {
         let needed = u64::BITS - size.saturating_sub(1).leading_zeros();
         Regions {

@@ -19,7 +19,7 @@ pub(super) enum Phase {
     Stalled,
     /// The request waits for the throttle.
     Throttled,
-    /// The pool forgets what a power cut has taken.
+    /// The request waits while the pool forgets the data that a power cut has taken.
     Cut,
     /// The request's blocks are on their way to the disks.
     Writing,
@@ -139,7 +139,7 @@ impl Request {
     }
 }
 
-/// The requests of a pool, by the ids that the driver has chosen.
+/// The requests of a pool. The driver has chosen their ids, which are small numbers.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     slots: Vec<Option<Request>>,

@@ -64,7 +64,7 @@ impl<T: Copy> Slab<T> {
     }
 }
 
-/// The values of a slab that is gone.
+/// Takes the values out of a slab, one by one.
 #[derive(Debug)]
 pub(crate) struct Values<T> {
     values: Vec<T>,

@@ -16,7 +16,7 @@ pub struct PoolStats {
     pub degraded: bool,
     /// The number of writes that wait for admission.
     pub throttled: u32,
-    /// The maximum that one txg takes in the legacy throttle, in inflated bytes.
+    /// The legacy throttle's limit for one txg, in inflated bytes.
     pub write_limit: Option<u64>,
     /// How close the throttle is to holding writes back.
     pub level: ThrottleLevel,
@@ -130,7 +130,7 @@ pub struct Traffic {
     pub bytes_written: u64,
 }
 
-/// The operations that clients requested from a volume, and the zios that these caused.
+/// The operations that clients requested from a volume, and the zios that the operations caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeTraffic {
     /// The operations that clients requested from the volume.
@@ -281,7 +281,7 @@ pub struct ClassStats {
     pub pending: u32,
     /// The number of zios at the disk now, counted after joining.
     pub active: u32,
-    /// The time from when a zio entered the queue until the disk had done it (`total_wait`).
+    /// The time from a zio's entry into the queue until the disk was done with the zio (`total_wait`).
     pub total_wait: Option<Box<Histogram>>,
     /// The time that zios spent at the disk (`disk_wait`).
     pub disk_wait: Option<Box<Histogram>>,

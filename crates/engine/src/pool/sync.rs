@@ -43,7 +43,7 @@ impl Pool {
         true
     }
 
-    /// Queues all dirty blocks and extents of a txg for the disks, together.
+    /// Begins to queue all dirty blocks and extents of a txg for the disks.
     fn send_txg_home(&mut self, txg: u64, step: &mut Step<'_>) {
         let sync = Sync {
             txg,
@@ -62,7 +62,8 @@ impl Pool {
         }
     }
 
-    /// Adds a block to the batch of its disks, unless the block is already on the disks or on its way there.
+    /// Adds a block to the batches of its disks, unless the block is already on the disks or on its way
+    /// there.
     pub(super) fn enlist(&mut self, volume: usize, block: u32, txg: u64, now: Instant) {
         let target = &self.volumes[volume];
         let version = target.blocks.get(block).version(slot_of(txg));

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A table with a value for each block, which is the default until it is changed.
+/// A table with a value for each block. A block has the default value until the value is changed.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     leaves: Vec<Option<Box<Leaf<T>>>>,
@@ -68,8 +68,8 @@ impl<T: Copy + Default + PartialEq> Table<T> {
         })
     }
 
-    /// How many blocks of a range have values that differ from the default. The time is a small part of the
-    /// time that [`Table::used`] takes.
+    /// How many blocks of a range have values that differ from the default. Takes a small part of the time
+    /// that [`Table::used`] takes.
     pub(super) fn count(&self, range: Range<u32>) -> usize {
         let Range { mut start, end } = range;
         let mut sum = 0;

@@ -146,8 +146,8 @@ tunables! {
         "Whether writes wait or fail while a pool cannot write what it has acknowledged.";
 }
 
-/// The highest value of the limits on the zios at a disk. No disk ever gets this many zios. The product of
-/// this value and the largest amount of dirty data fits into 64 bits.
+/// The highest value that a limit on the number of zios at a disk can have. No disk ever gets this many zios.
+/// The product of this value and the largest amount of dirty data fits into 64 bits.
 const MOST_ACTIVE: u64 = 10_000;
 
 /// The default of [`Tunable::DirtyDataMax`]. As in ZFS, a tenth of the memory, but at most 4 GiB.

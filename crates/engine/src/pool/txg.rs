@@ -85,8 +85,8 @@ impl Txgs {
         self.syncing.is_some() || self.last_committed.is_some_and(|at| at >= since)
     }
 
-    /// Counts what has just become dirty in the open txg: a new extent, or a block that had no version in this
-    /// txg before.
+    /// Counts an extent or a block that has just become dirty in the open txg. The block had no version in
+    /// this txg before.
     #[inline]
     pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
         let standing = &mut self.standing[slot_of(self.open.number)];
@@ -109,7 +109,7 @@ impl Txgs {
         self.standing[slot] == 0
     }
 
-    /// Whether a txg syncs, and all its blocks and extents are on the disks.
+    /// Whether a txg is syncing and all its blocks and extents have already reached the disks.
     pub(super) fn all_home(&self) -> bool {
         let home = |txg: Txg| self.standing[slot_of(txg.number)] == 0;
         self.syncing.is_some_and(home)

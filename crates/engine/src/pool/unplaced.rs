@@ -21,8 +21,8 @@ impl Unplaced {
 
     /// The next write to place. Writes that a client waits for come first.
     ///
-    /// Drops at most `most` entries that are out of date, and counts them down. If none is left of `most`,
-    /// `None` means that the caller must ask again.
+    /// Drops at most `most` out-of-date entries, and subtracts their number from `most`. If `most` has become
+    /// zero, `None` means that the caller must ask again.
     pub(super) fn next(
         &mut self,
         waits: impl Fn(u32, bool) -> bool,

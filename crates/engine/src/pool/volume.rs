@@ -45,17 +45,18 @@ pub(super) struct Volume {
     pub(super) occupancy: Occupancy,
 }
 
-/// A part of a zio: what falls into one block or, for a zero or trim, a run of whole blocks.
+/// A part of a zio: the part in one block, or a run of whole blocks. Zeroes and trims have runs; for their
+/// locks, long writes have runs, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The first block.
     pub(super) block: u32,
     /// How many blocks the piece has. If there are several, the piece covers each of them completely.
     pub(super) count: u32,
-    /// The offset in the block of the piece's first byte.
+    /// The piece's first byte, as an offset into the block.
     pub(super) at: u32,
     pub(super) length: u32,
-    /// The offset in the zio of the piece's first byte.
+    /// The piece's first byte, as an offset into the zio.
     pub(super) from: u32,
 }
 
@@ -128,13 +129,13 @@ impl Volume {
         self.cut(zio, from, matches!(zio.op, Op::Zero | Op::Trim))
     }
 
-    /// The pieces of a zio that have a lock each.
+    /// The pieces of a zio for its locks, with one lock for each piece.
     pub(super) fn lock_pieces(&self, zio: &Zio<VolumeId>) -> impl Iterator<Item = Piece> + use<> {
         let has_runs = matches!(zio.op, Op::Zero | Op::Trim) || self.is_long(zio);
         self.cut(zio, 0, has_runs)
     }
 
-    /// Whether one step may not handle all blocks of a read or write.
+    /// Whether a read or write has more blocks than one step may handle.
     pub(super) fn is_long(&self, zio: &Zio<VolumeId>) -> bool {
         let blocks = self.blocks_of(zio);
         matches!(zio.op, Op::Read | Op::Write) && blocks.end - blocks.start > TOUCHED_MAX

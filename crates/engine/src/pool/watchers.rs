@@ -66,7 +66,7 @@ impl Watchers {
         more
     }
 
-    /// Takes the first watcher of a block whose version is on the disks.
+    /// Takes the first of those watchers of a block that wait for no more writes.
     pub(super) fn take_home(&mut self, block: u32) -> Option<ZioId> {
         let mut before = None;
         let mut next = self.lists.get(block).map(|list| list.first);

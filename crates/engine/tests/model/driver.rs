@@ -191,7 +191,7 @@ impl<M: Machine> Driver<M> {
         result.clone().expect("no refusal")
     }
 
-    /// Advances the clock to `until`, and processes everything that is due until then, including at `until`.
+    /// Advances the clock to `until`, and processes everything that is due by then.
     pub(crate) fn run_until(&mut self, until: Instant) {
         let mut steps = 0;
         while let Some(due) = self.next_event().filter(|due| *due <= until) {

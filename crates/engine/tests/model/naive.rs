@@ -78,8 +78,8 @@ struct Charge {
     rate: Option<(u64, RuleId, Mode)>,
     /// Whether the zio reached the server of the bandwidth before the model asked the store.
     served_before: bool,
-    /// When a command last cleared rules and released their zios. The next stage of the zio begins no
-    /// earlier.
+    /// When a command last cleared rules and released their zios. The next stage of the zio does not begin
+    /// before this moment.
     released: Instant,
     /// The rules that took the zio.
     takers: Vec<RuleId>,
@@ -97,7 +97,7 @@ enum Store {
     Replying(Option<Instant>),
 }
 
-/// The result of a rule's claim on a zio.
+/// The final effect of a rule on a zio that the rule has taken.
 enum Fate {
     Held,
     Overrun,

@@ -99,7 +99,7 @@ fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
         for (now, id) in [(0, 0), (10, 1), (100, 2)] {
             bench.submit(now, id);
         }
-        // The first hold ends in time. The second ends 30 ns late, but not because of a stop.
+        // The first hold ends in time. The second hold ends 30 ns late, but not because of a stop.
         bench.step(100, Input::Tick);
         bench.step(140, Input::Tick);
         assert_eq!(bench.counted(140), (2, None), "{mode:?}");
@@ -115,7 +115,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Submits a zio every nanosecond to a driver that wakes up every nanosecond, except during random stops.
-    /// The holds that fell due in a stop must be counted as such, and no others.
+    /// The engine must count a hold as delayed by a stop exactly if the hold fell due in a stop.
     #[test]
     fn those_that_fell_due_in_a_stop_are_counted(stops in proptest::collection::vec((1_u64..400, 1_u64..400), 1..20)) {
         let mut bench = Bench::new(Mode::Floor);

@@ -1,5 +1,5 @@
-//! Tests that the counters that judge a rule restart when it is updated, and that its total counters
-//! continue.
+//! Tests that an update of a rule restarts the rule's counters since the last update, and that the rule's
+//! total counters go on.
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Command, Duration, Engine, Holds, Instant, Op};

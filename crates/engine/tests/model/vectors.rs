@@ -119,8 +119,8 @@ fn submit<M: Machine>(driver: &mut Driver<M>, when: u64, ask: Ask) -> usize {
     driver.submit(ask)
 }
 
-/// Waits until all zios have ended, which must be without an error. Returns when each ended, in ms, in the
-/// order of submission.
+/// Waits until all zios have ended, and checks that none ended with an error. Returns when each zio ended, in
+/// ms, in the order of submission.
 fn completions<M: Machine>(driver: &mut Driver<M>) -> Vec<u64> {
     driver.run();
     let ended = |serial| match driver.end_of(serial) {

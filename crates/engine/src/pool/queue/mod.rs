@@ -104,7 +104,7 @@ impl Queue {
         Some(self.issue(now, class, first, last))
     }
 
-    /// The members, by offset, of a picked I/O that is not yet done.
+    /// The members of a picked I/O that is not yet done, in the order of their offsets.
     pub(crate) fn members(&self, id: PickedId) -> impl Iterator<Item = Member> + '_ {
         self.slots(id).map(|slot| {
             let entry = self.waiting.entries[slot];

@@ -2,7 +2,7 @@
 //!
 //! A queue is filled in the order of offsets, emptied in that order, and searched for neighbours in between.
 //! The keys lie in chunks, and a finger marks the last change. The next change is usually at the finger, or
-//! at an end of its chunk. Any other change costs two binary searches, and moves half a chunk.
+//! at an end of a chunk. Any other change costs two binary searches, and moves half a chunk.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -139,8 +139,8 @@ impl<K: Copy + Ord> Sorted<K> {
         above.saturating_sub(1)
     }
 
-    /// Inserts at the finger, in a chunk without room at its end. A key above all keys of a full
-    /// chunk begins another chunk, so that an ascending series leaves full chunks.
+    /// Inserts a key at the finger, whose chunk has no room at its end. A key above all keys of a full chunk
+    /// begins another chunk, so that an ascending series leaves full chunks.
     fn make_room_and_insert(&mut self, key: K) {
         let Place { chunk: at, index } = self.finger;
         let chunk = &mut self.chunks[at];

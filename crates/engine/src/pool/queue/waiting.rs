@@ -9,7 +9,7 @@ use crate::pool::stats::Class;
 use crate::time::Instant;
 use crate::zio::Op;
 
-/// The slot of a tag that is not waiting.
+/// Stands for the slot of a tag whose I/O is not waiting.
 const ABSENT: u32 = u32::MAX;
 /// The value of `next` that ends a list of members.
 pub(super) const END: u32 = u32::MAX;
@@ -54,7 +54,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Forgets all I/Os. Keeps the memory, because to give back the memory of many I/Os takes long.
+    /// Forgets all I/Os. Keeps the memory, because giving back the memory of many I/Os takes a long time.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.slots.clear();

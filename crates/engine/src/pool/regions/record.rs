@@ -31,7 +31,7 @@ impl Region {
 
 impl Regions {
     /// The same mirror, divided into so few regions that a durable record can hold them. The caller must
-    /// replace the mirror's regions by these before the first write.
+    /// replace the mirror's regions with these before the first write.
     pub(in super::super) fn recorded(&self) -> Regions {
         Regions {
             is_recorded: true,
@@ -62,7 +62,7 @@ impl Regions {
         }
     }
 
-    /// Begins a new record, without the clean regions if `drops`.
+    /// Begins a new record. If `drops`, the new record leaves out the clean regions.
     pub(in super::super) fn begin_record(&mut self, drops: bool) {
         self.change_all(|region| {
             region.record = match region.record {

@@ -45,8 +45,8 @@ fn draw_range(random: &mut Random) -> Range<u64> {
 fn run(seed: u64) {
     let (mut random, mut naive) = (Random::new(seed), Naive::default());
     let mut regions = Regions::new(SIDES, 16 * MIB);
-    // The FLUSHes at the disks. Each has its side, and the moment when it began, as counted by the regions
-    // and by the model.
+    // The FLUSHes at the disks. For each FLUSH, its side and the moment when it began: first as the regions
+    // count moments, then as the model counts them.
     let mut flushes: Vec<(usize, u64, u64)> = Vec::new();
     for _ in 0..400 {
         match random.below(8) {
@@ -118,7 +118,7 @@ fn a_power_cut_leaves_dirty_regions_out_of_sync() {
     assert_eq!((regions.dirty(), regions.nosync()), (0, 2));
     assert!(!regions.is_in_sync(MIB) && regions.is_in_sync(2 * MIB));
     assert_eq!(regions.nosync_bytes(), 2 * MIB);
-    // A sync that began before the power cut does not clean a region that is written after it.
+    // A sync that began before the power cut does not clean a region that is written after the power cut.
     assert_eq!([regions.recover(), regions.recover()], [Some(0), Some(1)]);
     assert_eq!(regions.recover(), None);
     regions.recovered(0);

@@ -53,10 +53,11 @@ pub(crate) struct Throttle {
     /// Writes that the throttle has released, and that the pool has not yet taken out.
     ready: VecDeque<Ready>,
     admissions: Admissions,
-    /// How many bytes the last admitted write, or a part of it, may still make dirty.
+    /// How many bytes the last admitted write, or the current part of a long write, may still make dirty.
     promised: u64,
-    /// How many bytes admitted writes have yet to make dirty in later steps. New writes find them as if they
-    /// were dirty, or many long writes would be admitted before the first of them is dirty.
+    /// How many bytes the admitted writes will make dirty in later steps. A new write finds these bytes as if
+    /// they were dirty already. Otherwise the throttle would admit many long writes before the first of them
+    /// is dirty.
     coming: u64,
 }
 
@@ -137,7 +138,7 @@ impl Throttle {
         self.set_coming(self.coming + bytes);
     }
 
-    /// Notes that a part of these bytes is made dirty now.
+    /// Notes that `bytes` of the bytes announced by [`Throttle::comes`] become dirty now.
     pub(crate) fn came(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.coming, "{bytes} bytes of {}", self.coming);
         self.set_coming(self.coming.saturating_sub(bytes));
@@ -150,7 +151,7 @@ impl Throttle {
         }
     }
 
-    /// The bytes that are dirty, or will be without another admission.
+    /// The number of bytes that are dirty, or that admitted writes will make dirty.
     fn filled(&self) -> u64 {
         self.dirty.total() + self.coming
     }
@@ -213,8 +214,8 @@ impl Throttle {
         }
     }
 
-    /// Forgets the writers that are `gone`. Frees the times that they have booked, and signals in their place
-    /// the writers that they would have signalled.
+    /// Forgets the writers that are `gone`. Frees the wake-ups that they have booked, and signals the other
+    /// writers that they would have signalled.
     pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
         self.stopped.retain(|tx| !gone(tx.zio));
         self.behind.retain(|tx| !gone(tx.zio));
@@ -363,7 +364,7 @@ impl Throttle {
         }
     }
 
-    /// The maximum that one txg takes in the legacy throttle, in inflated bytes.
+    /// The legacy throttle's limit for one txg, in inflated bytes.
     pub(crate) fn write_limit(&self) -> Option<u64> {
         match &self.policy {
             Policy::Legacy(legacy) => Some(legacy.limit()),
@@ -376,8 +377,7 @@ impl Throttle {
 impl Throttle {
     fn assign(&mut self, tx: Tx) {
         self.admissions.assigned += 1;
-        // The write becomes dirty before the next write is admitted, so promised bytes that it does not use
-        // are void.
+        // The previous write is dirty by now, so any promised bytes that it did not use are void.
         self.promised = tx.bytes;
     }
 
@@ -453,8 +453,8 @@ impl Throttle {
         }
     }
 
-    /// Adds a sleeper in the order of wake-ups, which is almost always at the end. A new wake-up is earlier
-    /// than an old one only after the legacy delay was tuned down.
+    /// Adds a sleeper at its place in the order of wake-ups, which is almost always the end of the list. A
+    /// new wake-up is earlier than an old one only after the legacy delay was tuned down.
     fn sleep(&mut self, wake: Instant, tx: Tx) -> Verdict {
         let before = self.sleepers.iter().rposition(|other| other.wake <= wake);
         let place = before.map_or(0, |before| before + 1);

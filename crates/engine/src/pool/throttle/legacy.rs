@@ -28,7 +28,7 @@ pub(crate) struct Legacy {
     to_write: u64,
     /// How many bytes sleeping writers may add to the open txg.
     reserved: u64,
-    /// How many bytes admitted writers have yet to make dirty in later steps.
+    /// How many bytes the admitted writers will make dirty in later steps.
     coming: u64,
     /// The number of dirty bytes in the syncing txg when its sync began.
     writing: u64,
@@ -62,7 +62,7 @@ pub(crate) enum Attempt {
     Delayed(Duration),
     /// The writer waits for the next txg, then tries again.
     Blocked,
-    /// The writer waits for a writer that sleeps, then tries again.
+    /// The writer waits until a sleeping writer wakes, then tries again.
     Behind,
 }
 
@@ -86,7 +86,7 @@ impl Legacy {
         }
     }
 
-    /// Notes how many bytes admitted writers have yet to make dirty in later steps.
+    /// Notes how many bytes the admitted writers will make dirty in later steps.
     pub(crate) fn comes(&mut self, coming: u64) {
         self.coming = coming;
     }

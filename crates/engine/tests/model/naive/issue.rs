@@ -47,7 +47,7 @@ impl Naive {
     }
 
     /// Counts a preemption for each rule that would have matched the zio if the fault of the rule `winner`
-    /// had not decided first.
+    /// had not decided the zio first.
     pub(super) fn preempt(&mut self, winner: RuleId, zio: &Zio, flush: bool) {
         for at in 0..self.rules.len() {
             let rule = &self.rules[at];

@@ -143,8 +143,8 @@ fn a_rule_without_its_bandwidth_leaves_it_to_others<M: Machine>() {
     assert_eq!(completions(&mut driver), [10, 14, 24]);
 }
 
-/// A client queues huge transfers and goes away, and their rule is replaced. A new zio must not wait for
-/// them.
+/// A client queues huge transfers and goes away, and the rule of these transfers is replaced. A new zio must
+/// not wait for the transfers.
 fn what_a_dead_client_queued_is_gone_with_its_rule<M: Machine>() {
     for release in [false, true] {
         let [rule, _] = ten_ms_for_a_block();

@@ -1,4 +1,4 @@
-//! Tests of the effects of rules on a zio, and of which zios a rule matches.
+//! Tests how rules affect a zio, and which zios a rule matches.
 
 use super::*;
 

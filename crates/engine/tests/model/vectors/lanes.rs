@@ -89,9 +89,9 @@ fn two_rules_of_a_lane_are_a_rule_of_two<M: Machine>() {
     assert_eq!((younger.matched, younger.chosen, younger.beaten), (4, 2, 2));
 }
 
-/// Simulates a client that keeps `depth` reads in flight. Returns the sum of the latencies, in ms, and the
-/// number of the reads that end between 450 ms and 900 ms. The pattern of reads repeats every 450 ms, because
-/// 450 ms is a multiple of all lanes' delays below.
+/// Simulates a client that keeps `depth` reads in flight. For the reads that end between 450 ms and 900 ms,
+/// returns the sum of their latencies, in ms, and their number. The pattern of reads repeats every 450 ms,
+/// because 450 ms is a multiple of all lanes' delays below.
 fn closed_loop<M: Machine>(rules: &[RuleSpec], depth: usize) -> (u64, u64) {
     let (from, to) = (at(450), at(900));
     let mut driver = pool::<M>(rules);

@@ -149,7 +149,8 @@ fn an_elevator_goes_up_from_where_the_disk_was_left_and_then_begins_below() {
         };
         let first = queue.pick(at(0), &limits, 10).unwrap();
         assert_eq!(tags(&queue, &first), [1]);
-        // One I/O begins below 108 KiB, where the picked I/O ends, and one begins there.
+        // The picked I/O ends at 108 KiB. One of the new I/Os begins before its end, and the other exactly at
+        // its end.
         queue.push(at(0), io(class, 4, 107));
         queue.push(at(0), io(class, 5, 108));
         assert_eq!(order(&mut queue, &limits), [[5], [3], [0], [2], [4]]);

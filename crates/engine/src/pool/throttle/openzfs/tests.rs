@@ -3,7 +3,7 @@ use crate::pool::{Tunable, Tunables};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 
-/// A maximum of dirty data so round that a hundred-thousandth of a percent of it is a whole number of bytes.
+/// A maximum of dirty data that is divisible by all the fractions in these tests.
 const ROUND: u64 = 10_000_000_000;
 
 fn marks(dirty_data_max: u64) -> Marks {
@@ -15,8 +15,8 @@ fn marks(dirty_data_max: u64) -> Marks {
 #[test]
 fn the_delay_follows_the_published_curve() {
     let marks = marks(ROUND);
-    // Pairs of an amount of dirty data in thousandths of a percent, and the delay at this amount in
-    // nanoseconds.
+    // Each pair is an amount of dirty data, in thousandths of a percent of the maximum, and the delay at this
+    // amount, in nanoseconds.
     for (percent, delay) in [
         (61_000, 12_820),
         (65_000, 71_428),

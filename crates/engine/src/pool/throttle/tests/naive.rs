@@ -1,5 +1,5 @@
-//! A naive throttle: a list of threads, each with the reason that it waits. All else is counted from this
-//! list when it is needed.
+//! A naive throttle: a list of threads, each with the reason that it waits. The model computes everything
+//! else from this list.
 
 use super::{OPEN, Tunable, Tunables, Tx};
 use crate::pool::ThrottleConfig;
