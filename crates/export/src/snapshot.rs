@@ -32,8 +32,8 @@ pub struct DiskSnapshot {
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
-    /// If the disk belongs to a pool, its clients that have no connections: the pool and its volumes, with
-    /// their names.
+    /// If the disk belongs to a pool: the pool and its volumes, which are clients of the disk without a
+    /// connection, and their names.
     pub volumes: Vec<(ClientId, String)>,
     /// The disk's attachments, which are block devices of the host.
     pub attachments: Vec<AttachmentView>,
@@ -65,8 +65,8 @@ pub struct PoolSnapshot {
     pub stats: PoolStats,
     /// The pool's tunables.
     pub tunables: Tunables,
-    /// How many bytes of memory the pool's shard holds for the blocks of volumes, over all of the shard's
-    /// pools.
+    /// How many bytes of memory the shard of the pool holds for the blocks of volumes, in all of the shard's
+    /// pools together.
     pub memory: u64,
 }
 
@@ -83,7 +83,8 @@ pub struct RuleSnapshot {
     pub armed: Instant,
     /// The rule's counters.
     pub stats: RuleStats,
-    /// How many of the zios in flight the rule decides now.
+    /// How many zios that are in flight at the moment of the snapshot have a target or error that the rule
+    /// decides.
     pub now: u64,
     /// The rule's counters since its last update; `None` if the rule was never updated.
     pub since_update: Option<Box<RuleCounts>>,
@@ -99,8 +100,8 @@ pub struct RuleSnapshot {
 }
 
 impl RuleSnapshot {
-    /// The counters since the rule was armed or last updated, and how many of the zios that it has matched
-    /// since are still in flight.
+    /// The counters since the rule was armed or last updated. Also returns how many of the zios that it has
+    /// matched since then are still in flight.
     pub fn present(&self) -> (&RuleStats, u64) {
         match &self.since_update {
             Some(since) => (&since.stats, since.now),
@@ -169,7 +170,7 @@ pub struct AttachmentView {
 /// The share of its time that a shard works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// The percentage of the last one or two seconds in which the shard worked.
+    /// The share of the last one or two seconds in which the shard worked, in percent.
     pub busy_percent: u32,
     /// Whether clients send the shard more requests than it can serve with the promised accuracy.
     pub overloaded: bool,

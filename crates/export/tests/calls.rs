@@ -1,5 +1,5 @@
-//! Tests the calls that a program makes on the files of a directory. A thread with a filter plays the
-//! program.
+//! Tests disks whose zios are the calls that a program makes on the files of a directory. A thread with a
+//! seccomp filter plays the program.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ impl Served {
         File::create(self.directories[disk].path().join("f")).unwrap()
     }
 
-    /// Runs `calls` as the program, in a thread with a filter.
+    /// Runs `calls` as the program, in a thread with a seccomp filter.
     fn run<T: Send>(&self, calls: impl FnOnce() -> T + Send) -> T {
         let (give, take) = mpsc::channel();
         let (go, wait) = mpsc::channel();
@@ -276,7 +276,7 @@ fn a_directory_must_exist() {
     }
 }
 
-/// A follower that sends each sentence to a channel.
+/// A follower that sends to a channel each sentence that it gets.
 struct Told(mpsc::Sender<String>);
 
 impl Follower for Told {

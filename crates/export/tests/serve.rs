@@ -169,8 +169,8 @@ fn an_open_loop_counts_from_the_intended_start() {
         |_| false,
     )
     .unwrap();
-    // The load offers twice the rate of one lane, but has only one request in flight. If its latency did not
-    // include the wait before sending, every request would take 20 ms.
+    // The load offers twice the rate of one lane, but has only one request in flight. If the report did not
+    // count the wait of a request before it is sent, every latency would be 20 ms.
     let latency = &report.op(Op::Read).unwrap().latency;
     assert!(latency.max() > 60_000_000, "{}", latency.max());
 }

@@ -16,16 +16,17 @@ pub(super) struct Control {
     answers: HashMap<CommandId, CommandAnswer>,
     commands: u64,
     shutdown: Option<Shutdown>,
-    /// How many dirty bytes of pools the shard has given up.
+    /// How many dirty bytes of its pools the shard has given up.
     lost: u64,
 }
 
 /// The phases of a shutdown.
 #[derive(Clone, Copy)]
 enum Shutdown {
-    /// The grace period. Zios that are held may end by themselves until this moment.
+    /// The grace period. Until this moment, held zios may still end at their own times.
     Grace(Instant),
-    /// The zios that were still held have failed. Clients may take the replies to them until this moment.
+    /// The zios that were still held have failed. Until this moment, clients may still receive the errors for
+    /// these zios.
     Last(Instant),
 }
 
@@ -53,7 +54,7 @@ impl Control {
         &self.mailbox
     }
 
-    /// Takes the messages out of the mailbox.
+    /// Moves the messages from the mailbox into the control's own queue.
     pub(super) fn collect(&mut self) {
         self.messages.extend(self.mailbox.take());
     }
@@ -74,19 +75,19 @@ impl Control {
         id
     }
 
-    /// Passes on the engine's answer to a command.
+    /// Passes the engine's answer to a command to the function that takes it.
     pub(super) fn answer(&mut self, id: CommandId, answer: Result<Answer, CommandError>) {
         if let Some(to) = self.answers.remove(&id) {
             to(answer);
         }
     }
 
-    /// Notes how many dirty bytes of pools the shard gives up, because they cannot reach the disks.
+    /// Notes how many dirty bytes of its pools the shard gives up because they cannot reach the disks.
     pub(super) fn lose(&mut self, dirty: u64) {
         self.lost = dirty;
     }
 
-    /// How many dirty bytes of pools the shard has given up.
+    /// How many dirty bytes of its pools the shard has given up.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -125,5 +126,5 @@ impl Control {
     }
 }
 
-/// How long clients have to take their last replies.
+/// How long a shutdown waits for clients to receive their last replies.
 const LAST_REPLIES: Duration = Duration::from_secs(1);

@@ -38,7 +38,7 @@ impl Departures {
         self.queue.pop_front()
     }
 
-    /// Takes the departed connections of one export.
+    /// Removes and returns the departed connections of one export.
     pub(super) fn take_of(&mut self, export: ExportId) -> Vec<Departure> {
         let queue = std::mem::take(&mut self.queue);
         let (of_export, others): (Vec<_>, Vec<_>) = queue

@@ -33,8 +33,8 @@ impl DeviceRing {
         self.ring.as_mut()
     }
 
-    /// Gives a zio's work to the ring, which copies the bytes to write. Returns whether the ring has accepted
-    /// the work.
+    /// Gives a zio's work to the ring. For a write, the ring makes its own copy of the bytes. Returns whether
+    /// the ring has accepted the work.
     pub(super) fn start(
         &mut self,
         store: Option<&Store>,
@@ -57,7 +57,7 @@ impl DeviceRing {
         self.ring.as_ref().map_or(Ok(()), Ring::enable)
     }
 
-    /// Notes that the ring's bell has rung, because it has finished work.
+    /// Clears the ring's bell, which rings when work has finished, and notes that there may be completions.
     pub(super) fn hear(&mut self) {
         if let Some(ring) = &self.ring {
             ring.hear();
@@ -70,7 +70,7 @@ impl DeviceRing {
         self.ring.as_mut().map_or(Ok(()), Ring::submit)
     }
 
-    /// Whether the ring has completions to take, or work to submit, in the next pass.
+    /// Whether the next pass has completions of the ring to take, or work of the ring to submit.
     pub(super) fn is_busy(&mut self) -> bool {
         self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
     }
@@ -86,7 +86,8 @@ impl DeviceRing {
     }
 }
 
-/// The work of a request, at the `offset` on the device. `None` if the ring cannot do this work.
+/// The work that the ring must do for a request. `offset` is the request's place on the device. `None` if the
+/// ring cannot do this work.
 fn work<'a>(request: &Request, offset: u64, payload: &'a [u8]) -> Option<Work<'a>> {
     match request.operation {
         Operation::Read => Some(Work::Read {

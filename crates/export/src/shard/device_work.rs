@@ -1,4 +1,4 @@
-//! Takes the results of an io_uring, which does the work of stores on block devices, all of it in parallel.
+//! Takes the results of an io_uring, which does the work of stores on block devices in parallel.
 
 use dashpot_engine::{Input, ZioId};
 use dashpot_sys::Completion;
@@ -8,7 +8,7 @@ use crate::frontend::boundary::Operation;
 use crate::store::Store;
 
 impl Shard {
-    /// Takes results of finished work, but no more than a pass may take.
+    /// Takes the results of finished work, at most [`COMPLETIONS_PER_PASS`] of them.
     pub(super) fn end_device_work(&mut self) {
         for _ in 0..COMPLETIONS_PER_PASS {
             let Some(completion) = self.device_ring.next_completion() else {

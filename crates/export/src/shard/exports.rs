@@ -1,8 +1,8 @@
 //! The exports of a shard, and the stores of its disks.
 //!
 //! Behind each export is a device of the engine. A disk has a store that does its work. A volume has no
-//! store: its work is done by the disks of its pool, which it shares with other volumes. Therefore stores
-//! have a table of their own.
+//! store: its work is done by the disks of its pool, which it shares with other volumes. Therefore the stores
+//! have their own table, which has a row for each disk and not for each export.
 
 use std::sync::Arc;
 

@@ -38,8 +38,9 @@ impl Intake {
         self.queue.pop_front()
     }
 
-    /// A buffer to receive into. It must be `short` while connections already keep as many bytes as they may.
-    /// All frontends use the same buffers, so a buffer may be up to twice as long as this frontend asks for.
+    /// A buffer to receive into. The caller must ask for a `short` one while connections already keep as many
+    /// bytes as they may. All frontends use the same buffers, so a buffer may be up to twice as long as this
+    /// frontend asks for.
     pub(super) fn buffer(&mut self, limits: ReceiveLimits, short: bool) -> Vec<u8> {
         if short {
             return Vec::with_capacity(limits.short);
@@ -49,8 +50,8 @@ impl Intake {
             return self.spare.swap_remove(at);
         }
         if self.spare.len() == RECEIVE_BUFFERS {
-            // None of the kept buffers fits, and perhaps no connection can use them any more, so one of them
-            // is dropped.
+            // None of the kept buffers fits. Perhaps the connections that could use the kept buffers are
+            // gone, so one of these buffers is dropped.
             self.spare.swap_remove(0);
         }
         Vec::with_capacity(limits.usual)
@@ -75,7 +76,7 @@ pub(super) struct Inlet {
     queued: bool,
 }
 
-/// The kind of bytes that come next on the connection.
+/// The request or the payload to which the next bytes on the connection belong.
 #[derive(Debug)]
 enum Next {
     Request,
@@ -94,7 +95,7 @@ pub(super) struct Incoming {
     /// The part of the payload that has arrived. The buffer may have room for more. Bytes after the payload
     /// belong to the next request.
     pub(super) payload: Vec<u8>,
-    /// When the client could begin to send the payload.
+    /// Since when the client has been able to send the payload.
     since: Instant,
 }
 
@@ -222,7 +223,7 @@ impl Inlet {
         }
     }
 
-    /// The write whose payload has not arrived in full.
+    /// The write whose payload has not arrived in full, if there is one.
     pub(super) fn incoming(&self) -> Option<&Incoming> {
         match &self.next {
             Next::Payload(incoming) => Some(incoming),
@@ -230,15 +231,15 @@ impl Inlet {
         }
     }
 
-    /// Gives the payload more time, by as much as the shard `missed` while the host stopped it and it read
-    /// nothing.
+    /// Gives the client as much more time to send the payload as the shard `missed` while the host stopped
+    /// the shard.
     pub(super) fn forgive(&mut self, missed: Duration) {
         if let Next::Payload(incoming) = &mut self.next {
             incoming.since = incoming.since + missed;
         }
     }
 
-    /// Takes the write if its whole payload has arrived. Keeps the bytes after the payload.
+    /// Takes the write if its whole payload has arrived. The bytes after the payload stay in the inlet.
     pub(super) fn take_collected(&mut self) -> Option<Incoming> {
         let length = self.incoming()?.request.length as usize;
         if self.incoming()?.payload.len() < length {
@@ -251,7 +252,7 @@ impl Inlet {
         Some(incoming)
     }
 
-    /// Takes the write whose payload has not arrived in full, and expects no more of it.
+    /// Takes the write whose payload has not arrived in full. The inlet then expects a new request.
     pub(super) fn abandon(&mut self) -> Option<Incoming> {
         match std::mem::replace(&mut self.next, Next::Request) {
             Next::Payload(incoming) => Some(incoming),

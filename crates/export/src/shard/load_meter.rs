@@ -36,7 +36,8 @@ pub(super) struct LoadMeter {
 }
 
 impl LoadMeter {
-    /// Notes whether any rule is armed. Without a rule, overload costs no accuracy.
+    /// Notes whether any rule is armed. Without a rule, no zio has a target, so the shard never counts as
+    /// overloaded.
     pub(super) fn set_armed(&mut self, armed: bool) {
         self.seconds.armed = armed;
     }
@@ -117,12 +118,12 @@ impl Parts {
         }
     }
 
-    /// The percentage of work in the `passed` time, from which stops are subtracted.
+    /// The share of the `passed` time, less its stops, in which the shard worked, in percent.
     fn busy_percent(self, passed: Duration) -> u32 {
         percent(self.work, passed - self.stop)
     }
 
-    /// The times in a part of the second, in proportion to the part's length.
+    /// An estimate of these times for a part of the second, in proportion to the part's length.
     fn scaled(self, part: Duration) -> Parts {
         let scaled = |all: Duration| {
             let part = u128::from(all.as_nanos()) * u128::from(part.as_nanos());

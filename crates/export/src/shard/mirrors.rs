@@ -8,7 +8,8 @@ use super::Shard;
 use crate::message::Message;
 
 impl Shard {
-    /// Makes the pool's keeper write the record of its mirrors durably, on the keeper's own thread.
+    /// Makes the keeper of a pool write the record of the pool's mirrors durably. The keeper does so on its
+    /// own thread.
     pub(super) fn record_mirrors(&mut self, pool: PoolId) {
         let records = self.engine.mirror_records(pool);
         let Some(keeper) = self.keepers.get(&pool) else {
@@ -21,8 +22,8 @@ impl Shard {
         });
     }
 
-    /// Makes the keepers write their last records, and waits for them. If the stores have `synced`, these
-    /// records name only the regions that are out of sync.
+    /// Makes the keepers write their last records, and waits for them. If all stores have been `synced`,
+    /// these records name only the regions that are not repaired yet.
     pub(super) fn record_last(&mut self, synced: bool) {
         for (pool, keeper) in self.keepers.drain() {
             let records = match synced {

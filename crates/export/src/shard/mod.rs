@@ -5,9 +5,9 @@
 //! store has to wait for its medium. In that case the store's work goes to the [`Pool`], or to a [`Ring`] if
 //! the store is on a block device.
 //!
-//! A pass is bounded: it takes a fixed number of requests from each connection, and sends a fixed
-//! number of replies to each connection. Larger numbers would raise throughput, but delay replies. The limits
-//! also keep a client that floods the shard from taking the time of other clients.
+//! A pass is bounded: it takes at most a fixed number of requests from each connection, and sends at most a
+//! fixed number of replies to each connection. Larger numbers would raise throughput, but delay replies. The
+//! limits also keep a client that floods the shard from taking the time of other clients.
 //!
 //! The shard is made of parts with private fields. Each owns one thing: received bytes ([`Intake`]), zios in
 //! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the limits on clients'
@@ -125,7 +125,7 @@ pub(crate) struct Parts {
     pub(crate) spins: bool,
     pub(crate) recorder: Recorder,
     pub(crate) prompt: Prompt,
-    /// For each pool, the keeper that writes the records of the pool's mirrors.
+    /// For each pool whose mirrors have a durable record, the keeper that writes this record.
     pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 

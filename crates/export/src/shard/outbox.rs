@@ -60,7 +60,7 @@ pub(super) struct Outlet {
     ready: VecDeque<Outgoing>,
     /// How many of the replies are [`Outgoing::Whole`].
     whole: u32,
-    /// The total length of these replies, in bytes.
+    /// The total length of the whole replies, in bytes.
     whole_bytes: usize,
     /// The shard stops reading the connection at this many whole replies.
     whole_max: u32,
@@ -96,7 +96,7 @@ enum Outgoing {
 }
 
 impl Outlet {
-    /// Whether the shard may read more requests, which cause more replies.
+    /// Whether the shard may read more requests, each of which causes another reply.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         !self.blocked && self.whole < self.whole_max
@@ -186,7 +186,7 @@ impl Outlet {
 
 /// The shard stops reading a connection at this many whole replies.
 const WHOLE_MAX: u32 = 16;
-/// A queue that has become empty keeps its memory if it has room for at most this many replies.
+/// When a queue becomes empty, the shard frees its memory if it has room for more replies than this.
 const READY_KEPT: usize = 256;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::frontend::boundary::{Operation, Request};
 use crate::store::{Asker, Attempt, Store};
 
 impl Shard {
-    /// Makes the store of a pool's disk do a zio's work, either at once, on the ring, or on a worker thread.
+    /// Makes the store of a pool's disk do a zio's work: at once, on the ring, or on a worker thread.
     pub(super) fn work_for_pool(&mut self, id: ZioId) -> Option<Outcome> {
         let zio = self.engine.child(id)?;
         let device = Device::Disk(zio.device);
@@ -51,7 +51,7 @@ impl Shard {
         }
     }
 
-    /// Moves the bytes of a zio between its blocks and a store in memory, which never fails.
+    /// Moves the bytes of a zio between its blocks and a store in memory. This never fails.
     fn move_in_memory(&mut self, zio: &Zio) {
         let Some(store) = self.stores.of_mut(Device::Disk(zio.device)) else {
             return;
@@ -111,7 +111,7 @@ impl Shard {
         self.buffers.give(bytes);
     }
 
-    /// Gathers the bytes that a zio writes into one buffer.
+    /// Collects in one buffer the bytes that a zio is to write.
     fn gather(&mut self, id: ZioId, length: u32) -> Vec<u8> {
         let mut bytes = self.buffers.take(length);
         for segment in self.engine.segments(id) {

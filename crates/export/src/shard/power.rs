@@ -27,7 +27,7 @@ impl Shard {
         Ok(loss)
     }
 
-    /// Cuts the power of a pool's disks and, unless the pool goes on, of the pool's host.
+    /// Cuts the power of a pool's disks and, unless `cut` lets the pool go on, of the pool's host.
     pub(super) fn cut_pool(&mut self, pool: PoolId, cut: &Cut) -> Result<PoolLoss, CutError> {
         let disks = self.engine.disks_of(pool);
         let devices = || disks.iter().copied().map(Device::Disk);
@@ -63,8 +63,8 @@ impl Shard {
         Ok(loss)
     }
 
-    /// If the exports have power, ends their connections, unless they go on after the cut. If they are off, a
-    /// restart switches them on again, and any other cut fails. Returns whether they were off.
+    /// If all exports have power, ends their connections, unless `cut` lets the exports go on. If one is off,
+    /// a restart switches all of them on again, and any other cut fails. Returns whether one was off.
     fn begin_cut(&mut self, exports: &[ExportId], cut: &Cut) -> Result<bool, CutError> {
         let mut exports_off = exports.iter();
         let is_off = exports_off.any(|export| self.exports.info(*export).power.is_off());
@@ -119,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// Ends all connections to an export, and the unfinished work of its store for them.
+    /// Ends all connections to an export, and drops the work for them that its store has not finished.
     fn drop_clients(&mut self, export: ExportId) {
         for at in self.connections.places() {
             let connection = self.connections.get(at);
@@ -127,7 +127,7 @@ impl Shard {
                 self.hang_up(at);
             }
         }
-        // Zios that are held before the store must not reach it after the cut.
+        // Zios for which the store has not begun its work must not reach it after the cut.
         self.abort_departed_at_once(export);
         self.drop_pieces(|shard, zio| {
             let slot = shard.slots.get(zio).filter(|_| !zio.is_child());
@@ -135,7 +135,7 @@ impl Shard {
         });
     }
 
-    /// Drops the remaining pieces of the work of zios that `are_gone`.
+    /// For zios that `are_gone`, drops the pieces of work that are left.
     fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::frontend::boundary::Operation;
 
 /// Reads the data of the zios that are due at `until` or soon after, to load it into the cache. Stops at
-/// `until`, or when [`CACHE`] bytes have been read.
+/// `until`, or before a zio whose data would exceed [`CACHE`].
 pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: Instant) {
     let mut room = CACHE;
     for slot in engine.due_by(until + BURST).filter_map(|id| slots.get(id)) {
@@ -45,8 +45,8 @@ fn fetch(slot: &Slot, stores: &Stores) -> bool {
     true
 }
 
-/// Zios that were requested together fall due within this time of each other, because the shard takes that
-/// long to admit them all.
+/// Zios that were requested together fall due within about this time of each other, because the shard needs
+/// this long to admit them all.
 const BURST: Duration = Duration::from_micros(100);
 /// The largest number of bytes to load. It is less than the second-level cache of any server processor.
 const CACHE: u64 = 512 << 10;

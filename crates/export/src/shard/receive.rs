@@ -83,8 +83,8 @@ impl Shard {
         true
     }
 
-    /// Keeps the remaining bytes for a later pass. If they may begin with a whole request, keeps the buffer.
-    /// Otherwise they are few, so keeps a copy.
+    /// Keeps the remaining bytes for a later pass. If these bytes may begin with a whole request, keeps the
+    /// buffer. Otherwise there are few of them, and it keeps a copy.
     fn put_back(&mut self, at: usize, received: Received) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -172,7 +172,7 @@ impl Shard {
         }
     }
 
-    /// How many bytes the shard has to hold for a read until the reply.
+    /// How many bytes of a read's data the shard has to hold until it sends the reply.
     fn read_holds(&self, device: Device, request: &Request) -> u64 {
         let store = self.stores.of(device);
         match request.operation {
@@ -255,7 +255,8 @@ impl Shard {
         Some(self.slots.insert(slot, zios))
     }
 
-    /// Submits a request to the engine. If the store does not take the payload during this call, copies it.
+    /// Submits a request to the engine. If the store does not take the payload of a write during this call,
+    /// copies the payload out of the receive buffer.
     fn issue(&mut self, id: Option<ZioId>, arrived: Instant, incoming: Option<&[u8]>) {
         let slot = id.and_then(|id| Some((id, self.slots.get(id)?)));
         let Some((id, slot)) = slot else {

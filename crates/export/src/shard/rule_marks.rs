@@ -1,5 +1,5 @@
 //! The marks of rules. A mark keeps the shard's counts at the moment when the rule was armed or last updated.
-//! Next to a rule, `list` shows the shard's counts since this mark, which leave out earlier loads.
+//! Next to a rule, `list` shows the shard's counts since this mark, so that earlier load is left out.
 
 use std::collections::HashMap;
 

@@ -14,9 +14,9 @@ impl Shard {
         }
     }
 
-    /// Sends one chunk to each connection that has replies, or several in a row if its transport wants them.
-    /// After [`CHUNKS_PER_PASS`] connections, the shard looks at its sockets again, because a request that
-    /// waits unread during a burst of replies is late before it is even submitted.
+    /// Sends replies to each queued connection: one chunk, or several in a row if the connection's transport
+    /// wants them. After [`CHUNKS_PER_PASS`] connections, the shard looks at its sockets again, because a
+    /// request that waits unread during a burst of replies is late before it is even submitted.
     pub(super) fn send_on(&mut self) {
         for _ in 0..self.outbox.len().min(CHUNKS_PER_PASS) {
             let Some(at) = self.outbox.pop() else {

@@ -9,8 +9,8 @@ use super::control::ShutdownStep;
 use crate::store::Attempt;
 
 impl Shard {
-    /// Stops reading. Closes each connection after its last reply. A second call changes the grace period,
-    /// unless the grace period is already over.
+    /// Stops reading the connections, and closes each after its last reply. A second call changes the grace
+    /// period, unless the grace period is already over.
     pub(super) fn begin_shutdown(&mut self, grace: Duration) {
         if !self.control.begin_shutdown(self.timers.now(), grace) {
             return;
@@ -45,14 +45,15 @@ impl Shard {
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
     }
 
-    /// If the disks of a pool refuse its acknowledged data, stops waiting for the data to reach them.
+    /// If the disks of a pool refuse its acknowledged data, the shutdown stops waiting until the data reaches
+    /// them.
     fn give_up_dirty(&mut self) {
         if self.engine.is_degraded() {
             self.control.lose(self.engine.dirty());
         }
     }
 
-    /// Fails if the shard could not write all acknowledged data of its pools to disks.
+    /// Fails if the shutdown has given up acknowledged data that did not reach the disks of a pool.
     pub(super) fn loss(&self) -> io::Result<()> {
         match self.control.lost() {
             0 => Ok(()),

@@ -34,8 +34,8 @@ impl Sleeper {
 
     /// Waits for events, at most until `deadline` or `beat`. Spins only for a deadline, and calls `prepare`
     /// before spinning; `prepare` must return by the deadline. The last pass ended at `from`. Returns the
-    /// moment at which the wait had to end even without events. If it ended later, the host kept the shard
-    /// from running in between.
+    /// moment at which the wait had to end even without events. If the wait ended later, the host kept the
+    /// shard from running in between.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -91,7 +91,7 @@ impl Sleeper {
     }
 
     /// Updates the estimate of how long a wake-up takes. The estimate rises quickly and falls slowly, because
-    /// waking late is worse than waking early. A single stop by the host changes it only a little.
+    /// waking late is worse than waking early. A single stop by the host changes the estimate only a little.
     fn learn(&mut self, overshoot: Duration) {
         let (seen, lead) = (overshoot.as_nanos(), self.lead.as_nanos());
         let next = match seen.min(LEAD_MAX.as_nanos()) {

@@ -1,5 +1,5 @@
-//! The zios in flight on a shard. Each zio is kept with the connection that gets its reply, and with
-//! its bytes if it has any.
+//! The zios in flight on a shard. Each zio has a slot, with its bytes, if it has any, and the connection that
+//! gets its reply.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,11 +32,12 @@ pub(super) struct Slot {
     started: bool,
     /// How many bytes of the payload have been copied to the blocks of a volume.
     copied: u32,
-    /// When the shard first offered the reply to the transport, or could have done so.
+    /// When the shard first offered the reply to the transport, or could have offered it if the transport had
+    /// not been blocked.
     offered: Option<Instant>,
     /// The next younger zio in the list of the connection's zios.
     previous: Option<ZioId>,
-    /// The next older zio in this list.
+    /// The next older zio in the list of the connection's zios.
     next: Option<ZioId>,
 }
 
@@ -168,7 +169,8 @@ impl Slot {
         std::mem::take(&mut self.charged)
     }
 
-    /// The flag that keeps a worker thread from starting the zio's work, once it is set.
+    /// A new flag for the worker thread that gets the zio's work. Once the flag is set, the thread does not
+    /// start the work.
     pub(super) fn cancellation(&mut self) -> Arc<AtomicBool> {
         Arc::clone(self.cancelled.insert(Arc::default()))
     }

@@ -8,7 +8,7 @@
 //!
 //! A shard that sleeps until something arrives cannot tell whether it wakes late. So while clients are
 //! connected, the shard asks to be woken every 20 ms, or every second after a second without requests and
-//! replies. A stop can last longer than is counted, by up to this interval. (The arrival times of bytes
+//! replies. The shard may count too little of a stop, by up to this interval. (The arrival times of bytes
 //! cannot help, because the kernel does not record them on unix stream sockets.) Under some hypervisors, the
 //! kernel counts a stop as CPU time of the thread, and the shard mistakes the stop for work.
 
@@ -60,12 +60,13 @@ impl StopCounts {
     }
 }
 
-/// Detects stops during a shard's passes, by the clocks for CPU time and suspensions.
+/// Detects stops during a shard's passes. For that it reads how much CPU time the thread has used, and for
+/// how long the host was suspended.
 #[derive(Debug, Default)]
 pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time.
     cpu: Duration,
-    /// When a pass last ended with a reading of the clocks.
+    /// When the detector last read these clocks at the end of a pass.
     read: Instant,
     /// The total time for which the host had been suspended when the clocks were last read.
     suspended: Option<Duration>,
@@ -85,8 +86,8 @@ impl StopDetector {
         (stopped > STOP_MIN).then_some(stopped)
     }
 
-    /// Reads the clocks for CPU time and suspensions at the end of a pass, unless their last reading is
-    /// recent. Returns how long the host was suspended since the last reading.
+    /// At the end of a pass, reads the thread's CPU time and the host's suspensions, unless their last
+    /// reading is recent. Returns how long the host was suspended since the last reading.
     pub(super) fn read(&mut self, now: Instant) -> Option<Duration> {
         if now.since(self.read) < READ_EVERY {
             return None;
@@ -116,7 +117,7 @@ pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
 
 /// Only longer times count as stops.
 pub(super) const STOP_MIN: Duration = Duration::from_millis(1);
-/// How old the last reading of the CPU time may be at the end of a pass.
+/// At the end of a pass, the CPU time is read again if its last reading is at least this old.
 const READ_EVERY: Duration = Duration::from_micros(500);
 const WINDOW: Duration = Duration::from_secs(30);
 const BEAT_FAST: Duration = Duration::from_millis(20);

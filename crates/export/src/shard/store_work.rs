@@ -45,7 +45,7 @@ impl Shard {
                 self.unfinished.push_piece(id, 0);
                 return None;
             }
-            // The caller copies the payload later, together with others.
+            // The caller copies the payload later, together with those of other writes.
             Operation::Write { .. } if incoming.is_some() && store.copies_later() => {
                 return Some(Ok(()));
             }
@@ -70,8 +70,8 @@ impl Shard {
         }
     }
 
-    /// Begins the work for a system call. The kernel does the work after the reply, but a rule may make the
-    /// frontend sync the file first.
+    /// Begins the work for a program's system call on a file. The kernel does the work after the reply, but a
+    /// rule may make the frontend sync the file first.
     fn work_for_call(&mut self, id: ZioId, request: &Request) -> Option<Outcome> {
         let done_first = self.engine.is_done_first(id);
         let connection = self.slots.get(id).and_then(Slot::connection);
@@ -110,7 +110,7 @@ impl Shard {
         }
     }
 
-    /// Ends a zio's work. The store no longer needs the bytes of a write.
+    /// Ends a zio's work. For a write, frees the payload, which the store no longer needs.
     pub(super) fn end_work(&mut self, id: ZioId) {
         if let Some(slot) = self.slots.get_mut(id)
             && matches!(slot.request().operation, Operation::Write { .. })

@@ -67,9 +67,9 @@ impl Unfinished {
         self.moved = 0;
     }
 
-    /// Whether a zio between a pool and its disk may move its bytes in this pass. A store in memory finishes
-    /// a zio at once, and the pool then sends the next. Without a limit, a single pass would do all the work
-    /// of a txg's sync.
+    /// Whether a zio that a pool has sent to a disk may move its bytes in this pass. A store in memory
+    /// finishes a zio at once, and the pool then sends the next. Without a limit, a single pass would do all
+    /// the work of a txg's sync.
     pub(super) fn may_move(&mut self, bytes: u32) -> bool {
         let may = self.moved < MOVED_MAX;
         if may {

@@ -113,7 +113,7 @@ impl Store {
         matches!(self, Store::Ram(_))
     }
 
-    /// The store on which a worker thread repeats an attempt that would block.
+    /// The store as worker threads use it. They repeat attempts that would block.
     pub(crate) fn blocking(&self) -> Option<Arc<dyn Blocking>> {
         match self {
             Store::File(file) => Some(Arc::clone(file) as Arc<_>),
@@ -138,13 +138,13 @@ impl Store {
         }
     }
 
-    /// Whether the store's bytes outlive this process, at least those that a flush has covered.
+    /// Whether the store's bytes outlive this process, at least those bytes that a flush has covered.
     pub(crate) fn outlives(&self) -> bool {
         matches!(self.innermost(), Store::File(_) | Store::Device(_))
     }
 
-    /// A text that identifies the store's bytes among those of all stores. `None` if they do not survive the
-    /// end of this process.
+    /// A text that identifies the store's bytes among those of all stores. `None` if these bytes do not
+    /// survive the end of this process.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {
             // When the process ends, a lossy store loses unflushed data, as in a power cut.
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// The store whose work the shard's ring does, if it is on a block device.
+    /// This store, if it is on a block device. The shard's ring does the work of such a store.
     pub(crate) fn device(&self) -> Option<&Arc<DeviceStore>> {
         match self {
             Store::Device(device) => Some(device),

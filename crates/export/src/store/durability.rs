@@ -35,7 +35,8 @@ impl Durability {
         self.believe(file.sync_data())
     }
 
-    /// Turns the result of a sync into an outcome, and remembers a failure for ever.
+    /// Turns the result of a sync into an outcome. After one failure, this outcome and all later ones are
+    /// errors.
     pub(super) fn believe(&self, synced: io::Result<()>) -> Outcome {
         if let Err(error) = synced {
             self.fault.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The errors of opening a store. Every message names the disk, the value and the remedy.
+//! The errors of opening a store. The messages name the disk, the value and, if there is one, the remedy.
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -133,7 +133,7 @@ pub enum StoreError {
         /// The system's reason.
         reason: io::Error,
     },
-    /// Another disk uses the file, in this daemon or another.
+    /// Another disk of this daemon, or another daemon, uses the file.
     #[error(
         "disk `{disk}`: {path} is in use by another disk or daemon; stop that one, or name another file",
         path = .path.display()
@@ -174,7 +174,7 @@ pub enum StoreError {
         /// The disk that the label names.
         owner: String,
     },
-    /// The system refused an operation on the file or device, for another reason.
+    /// The system refused an operation on the file or device, for a reason that no other variant names.
     #[error("disk `{disk}`: {path} cannot be {what}: {reason}", path = .path.display())]
     File {
         /// The name of the disk.

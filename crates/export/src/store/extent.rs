@@ -1,4 +1,5 @@
-//! Extents: runs of a disk's bytes that either have data or are a hole. Clients can ask for them.
+//! Extents: runs of a disk's bytes that either have data or are a hole. Clients can ask for the extents of a
+//! disk.
 
 /// A run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl<'a> Found<'a> {
         true
     }
 
-    /// Adds the whole range as one run.
+    /// Adds the only run of a range, which covers all of it.
     pub(crate) fn only(mut self, length: u64, hole: bool) {
         self.push(length, hole);
     }

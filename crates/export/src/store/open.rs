@@ -33,8 +33,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// An open store that supports every block size, so that the disk's configuration decides which one it
-    /// has.
+    /// An open store without a block size of its own. The disk has the block size of its configuration.
     fn new(disk: &DiskConfig, store: Store, size: u64) -> Opened {
         Opened {
             store,
@@ -134,7 +133,7 @@ fn open(
     Ok(opened)
 }
 
-/// Opens a disk without bytes of its own, whose zios are calls on certain files.
+/// Opens a disk that has no bytes of its own: its zios are a program's calls on `files`.
 fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> {
     let path = &files.path;
     let (base, glob) = match path.try_exists() {

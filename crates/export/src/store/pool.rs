@@ -61,7 +61,8 @@ pub(crate) struct Job {
     /// Set when the caller is gone. From then on, the operation must not start any more, or it could take
     /// effect after later operations.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Called with the result, on the thread that did the work. It must do no more than pass the result on.
+    /// Called with the result, on the thread that did the work. It must only pass the result on, because the
+    /// thread's next job waits for it.
     pub(crate) finish: Box<dyn FnOnce(Finished) + Send>,
 }
 

@@ -12,7 +12,7 @@ use super::extent::Found;
 use super::pieces::pieces;
 use super::slabs::{CHUNK, Chunk, Slabs};
 
-/// The largest number of bytes that are contiguous in memory.
+/// The largest slice, in bytes. A disk's bytes are contiguous in memory only within a chunk.
 pub(crate) const SLICE: u64 = CHUNK;
 const CHUNKS_PER_LEAF: u64 = 1024;
 const LEAF: u64 = CHUNK * CHUNKS_PER_LEAF;

@@ -34,7 +34,7 @@ pub(super) struct Slabs {
     held: usize,
 }
 
-/// The chunks of a group, one bit for each chunk.
+/// The state of a group's chunks, with one bit for each chunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     used: u32,
@@ -135,8 +135,8 @@ impl Slabs {
     /// Gives memory back, until few chunks are free in groups that have chunks in use. For each chunk that it
     /// moves, calls `moved` with the user's number and the new chunk.
     ///
-    /// Afterwards, at most one in nine of the chunks that hold memory is free, or no more than [`FEW`] chunks
-    /// are. While more are free, the emptiest group has at most 28 of 32 chunks in use, so at most seven
+    /// Afterwards, at most one in nine of the chunks that hold memory is free, or at most [`FEW`] of them are
+    /// free. While more are free, the emptiest group has at most 28 of 32 chunks in use, so at most seven
     /// moves free the memory of one chunk.
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
@@ -214,7 +214,8 @@ fn map() -> Pages {
 const CHUNKS_PER_SLAB: u32 = 1024;
 /// The number of chunks in 2 MiB, which is a huge page on most processors.
 const CHUNKS_PER_GROUP: u32 = 32;
-/// The number of chunks in 4 MiB. To free less memory than this, moving chunks is not worth the effort.
+/// The number of chunks in 4 MiB. It is not worth the effort to move chunks in order to free less memory than
+/// this.
 const FEW: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Opens a block device as the store of a disk, and finds all problems with the device.
+//! Opens a block device as the store of a disk, and checks that the device suits the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -42,7 +42,7 @@ pub(in crate::store) struct OpenDevice {
 }
 
 impl<'a> DeviceRequest<'a> {
-    /// The request of a disk for the block device at a path.
+    /// A disk's demands on the block device at a path.
     pub(in crate::store) fn new(disk: &'a DiskConfig, path: &'a Path) -> DeviceRequest<'a> {
         DeviceRequest {
             disk: &disk.name,

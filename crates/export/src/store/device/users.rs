@@ -64,10 +64,10 @@ pub(super) fn visible_users(node: &str, own: Option<&Path>) -> Vec<String> {
     users
 }
 
-/// Whether the kernel refuses an exclusive open of the node. If this process sees no user of the node, there
-/// must then be one that it cannot see. Does not try to open a device with I/O in flight: a device of the
-/// kernel's NBD client reads its partition table when it is first opened, and until this read ends, any other
-/// open would hang.
+/// Whether the kernel refuses an exclusive open of the node. The caller has found no user that this process
+/// can see, so a refusal means that there is a hidden user. Does not try to open a device with I/O in flight:
+/// a device of the kernel's NBD client reads its partition table when it is first opened, and until this read
+/// ends, any other open would hang.
 fn has_hidden_user(node: &str) -> bool {
     device_numbers(node).is_some_and(|numbers| !has_io(numbers)) && is_claimed(node)
 }

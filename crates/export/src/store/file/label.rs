@@ -58,7 +58,7 @@ pub(super) fn write_mirror(file: &File, label: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Labels a file as the file of a disk.
+/// Labels a file as the file of a disk. Does nothing if the file system has no attributes.
 pub(super) fn write(file: &File, disk: &str) -> io::Result<()> {
     match fsetxattr(file, ATTRIBUTE, disk.as_bytes(), XattrFlags::empty()) {
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),

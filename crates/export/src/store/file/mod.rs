@@ -1,5 +1,5 @@
-//! A store in a file, or in a part of a longer file. The store adds nothing, so a raw image stays a raw
-//! image.
+//! A store in a file, or in a part of a longer file. The store adds nothing to the file, so a raw image stays
+//! a raw image.
 //!
 //! The shard tries reads and writes with `RWF_NOWAIT`. If a request would block, a worker thread repeats all
 //! of it. `fdatasync`, hole punching and zeroing may always have to wait for the medium, so the shard does
@@ -123,7 +123,7 @@ impl FileStore {
         }
     }
 
-    /// The offset at which the data at `at` ends and a hole begins, but at most `end`.
+    /// The end of the data that begins at `at`: the offset of the next hole, but at most `end`.
     fn next_hole(&self, at: u64, end: u64) -> u64 {
         match seek(&self.file, SeekFrom::Hole(at)) {
             Ok(hole) if hole > at => hole.min(end),
@@ -219,7 +219,7 @@ impl FileStore {
     }
 }
 
-/// The error that a client gets if the system reports this error.
+/// The error that a client gets for this error of the system.
 pub(super) fn errno(error: io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Errno::NoSpc,

@@ -1,4 +1,4 @@
-//! Opens a file as the store of a disk, and finds all problems with the file.
+//! Opens a file as the store of a disk, and checks that the file suits the disk.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -31,7 +31,8 @@ impl FileStore {
         Ok((FileStore::new(file, request.offset), size))
     }
 
-    /// Labels the file as this disk's, so that the next open can check it.
+    /// Labels the file as this disk's, so that the next open can check it. Does nothing if the disk is
+    /// read-only.
     pub(in crate::store) fn adopt(&self, request: OpenRequest<'_>) -> Result<(), StoreError> {
         if request.read_only {
             return Ok(());

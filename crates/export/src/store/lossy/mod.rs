@@ -1,9 +1,10 @@
 //! A store for tests: another store behind a volatile write cache, which a power cut empties.
 //!
-//! This store models the effect of a power cut on a disk. `kill -9` does not show that effect, because
-//! the page cache survives a killed process. After a cut, the medium may have any of the writes since the
-//! last flush, as if they had been made in any order. Each of these writes may be whole or torn. A sector of
-//! 512 bytes is never torn. FUA requests, and writes that a flush has covered, are always on the medium.
+//! This store models the effect of a power cut on a disk. `kill -9` does not show that effect, because the
+//! page cache survives a killed process. After a cut, any subset of the writes since the last flush may be on
+//! the medium, as if these writes had been made in any order. Each of these writes may be whole or torn. A
+//! sector of 512 bytes is never torn. FUA requests, and writes that a flush has covered, are always on the
+//! medium.
 //!
 //! The cache keeps every version of a sector since the last flush, because after a power cut an older version
 //! may be on the medium. Like a real cache, it is bounded: when it is full, it writes the newest version of
@@ -39,19 +40,18 @@ pub(crate) struct Lossy<M> {
     medium: M,
     /// The disk's size in bytes. The last sector ends at the end of the disk.
     size: u64,
-    /// The cache. Each version of a sector has as its key the index of the sector and the number of the
-    /// write.
+    /// The cache. The key of a version is the index of its sector and the number of the write that made it.
     versions: BTreeMap<(u64, u64), Version>,
     /// The writes with versions in the cache, by their numbers.
     writes: BTreeMap<u64, Unsynced>,
     /// For each zio without a reply, the numbers of its writes. A zio whose work is done in pieces has
-    /// several.
+    /// several writes.
     unanswered: HashMap<ZioId, Vec<u64>>,
     /// The number of the next write.
     next: u64,
     /// The cause of the next write, if the shard has named it.
     asker: Option<Asker>,
-    /// How many sectors the cache has sent to the medium since the last flush, because it was full.
+    /// How many sectors the cache has sent to the medium since the last flush because the cache was full.
     early: u64,
 }
 

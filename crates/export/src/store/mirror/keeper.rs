@@ -127,8 +127,8 @@ impl Labels {
     }
 }
 
-/// Labels the sides of a mirror, except those that are not repaired yet. Adds the labels that belong into the
-/// pool's file to `in_file`.
+/// Labels the sides of a mirror, except those that are not repaired yet. Adds to `in_file` the labels that
+/// the pool's file for labels must have.
 fn write_sides(start: &Start, stale: u64, label: &str, in_file: &mut String) -> Outcome {
     let (mut tried, mut written) = (false, false);
     for (at, side) in start.sides.iter().enumerate() {
@@ -151,7 +151,7 @@ fn write_sides(start: &Start, stale: u64, label: &str, in_file: &mut String) -> 
     Ok(())
 }
 
-/// A new name for a mirror that no other mirror has.
+/// A new name, which no other mirror has.
 fn new_name() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?
         .trim()

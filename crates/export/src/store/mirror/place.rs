@@ -27,8 +27,8 @@ pub(crate) enum Place {
     Attribute(Arc<FileStore>),
     /// The label is in the pool's file for labels.
     Bitmap,
-    /// The side has no label, because its bytes vanish with the daemon, or because the user gave no place for
-    /// it.
+    /// The side has no label, because its bytes vanish with the daemon, or because neither its file nor the
+    /// pool has a place for the label.
     None,
 }
 

@@ -37,8 +37,8 @@ impl Users {
         was_zero
     }
 
-    /// Gives back the chunks that `which` selects. The index that it gets is the chunk's place in the order
-    /// of the users' numbers.
+    /// Gives back the chunks that `which` selects. `which` gets the place of a chunk in the order of the
+    /// users' numbers.
     fn give(&mut self, which: impl Fn(usize) -> bool) {
         let all: Vec<u64> = self.chunks.keys().copied().collect();
         for (_, user) in all.iter().enumerate().filter(|(at, _)| which(*at)) {

@@ -15,7 +15,7 @@ use super::super::{Attempt, Blocking, Store};
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
 
-/// How many bytes of the file come before the store's part, and how many after it.
+/// The file has this many bytes before the store's part, and as many after the store's part.
 const BEFORE: usize = 4096 + 333;
 
 /// A bit more than three chunks, so that the disk does not end at the boundary of a chunk.
@@ -135,7 +135,7 @@ impl Model {
         kept.next().map_or(durable, |(_, content)| content)
     }
 
-    /// With `fua`, syncs the sectors of a write, which also syncs other writes to these sectors.
+    /// With `fua`, syncs the sectors of a write. Other writes to these sectors are then synced, too.
     fn sync_if(&mut self, fua: bool, offset: u64, length: u64) {
         if fua {
             let end = (offset + length).next_multiple_of(SECTOR).min(SIZE);
@@ -152,7 +152,7 @@ fn of_sector(bytes: &[u8], sector: usize) -> &[u8] {
     &bytes[start..bytes.len().min(start + SECTOR as usize)]
 }
 
-/// A pattern of bytes in which misplaced bytes are noticed.
+/// A pattern in which a comparison finds misplaced bytes.
 fn pattern(byte: u8) -> impl Fn(usize) -> u8 {
     move |at| byte.wrapping_add((at % 251) as u8)
 }
@@ -285,8 +285,8 @@ impl Pair {
                     || versions.any(|(_, version)| version == content),
                 "no write left this content in sector {sector}"
             );
-            // If the cache was full, it has already written some writes to the medium that the seed would
-            // have lost.
+            // If the cache was full, writes that the seed would have lost may already have reached the
+            // medium.
             if loss.early_bytes == 0 {
                 self.check_survivor(sector, content, cut, &loss)?;
             }
