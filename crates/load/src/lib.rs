@@ -24,8 +24,8 @@ pub use self::arrivals::Pace;
 pub use self::config::LoadConfig;
 pub use self::report::{LoadError, LoadReport, OpReport};
 
-/// Runs a load until its time is up, a connection breaks, or `stop` returns true. The load calls `stop` a few
-/// times a second with the report so far.
+/// Runs a load until its time is up, a connection breaks, or `stop` returns true. The load passes the report
+/// so far to `stop` a few times a second.
 ///
 /// # Errors
 /// Fails if the load cannot begin. If an error ends a running load, the report contains the error.

@@ -71,7 +71,7 @@ impl Link {
         self.queue.push_back(cookie);
     }
 
-    /// Offers the unsent bytes to the socket.
+    /// Sends the queued requests, until the socket takes no more bytes.
     pub(super) fn send(&mut self) -> Result<(), LoadError> {
         while self.has_unsent() || self.encode() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -85,7 +85,8 @@ impl Link {
         Ok(())
     }
 
-    /// Encodes the next requests, up to [`SEND_LENGTH`] bytes. Returns false if there are none.
+    /// Encodes the next requests, until there are [`SEND_LENGTH`] bytes or more. Returns false if there are
+    /// none.
     fn encode(&mut self) -> bool {
         self.unsent.clear();
         self.sent = 0;
@@ -205,9 +206,9 @@ fn pattern(offset: u64) -> impl Iterator<Item = [u8; 8]> {
     (offset..).step_by(8).map(u64::to_le_bytes)
 }
 
-/// The link encodes at most this many bytes of requests at a time, unless one request is longer.
+/// The link encodes no further request once it has this many bytes to send.
 const SEND_LENGTH: usize = 256 << 10;
-/// How many bytes the link receives at a time.
+/// The room that the link makes before it receives, in bytes.
 const RECEIVE_LENGTH: usize = 256 << 10;
 
 #[cfg(test)]

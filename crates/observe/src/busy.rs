@@ -68,8 +68,8 @@ impl Busy {
         }
     }
 
-    /// How long the device was busy in the interval that begins at `start_ns`, and the integral of the
-    /// number of I/Os in flight, in nanoseconds.
+    /// How long the device was busy in the interval that begins at `start_ns`, and the integral over this
+    /// interval of the number of I/Os in flight. Both are in nanoseconds.
     pub fn interval(&self, start_ns: u64) -> (u64, u128) {
         let at = start_ns.saturating_sub(self.start_ns) / self.step_ns;
         let interval = usize::try_from(at)

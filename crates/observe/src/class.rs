@@ -82,7 +82,8 @@ impl Offsets {
         Class(offset >> self.shift)
     }
 
-    /// Lengthens the ranges until they cover this offset. Returns how many times this doubled their length.
+    /// Lengthens the ranges until they cover this offset. Returns how many times their length has doubled for
+    /// this.
     pub(crate) fn reach(&mut self, offset: u64) -> u32 {
         let before = self.shift;
         while offset >> self.shift >= RANGES_MAX {
@@ -91,7 +92,8 @@ impl Offsets {
         self.shift - before
     }
 
-    /// The range that contains this earlier range after the length of ranges has doubled this many times.
+    /// After the length of all ranges has doubled this many times: the range that now contains the former
+    /// range `class`.
     pub(crate) fn merged(class: Class, doublings: u32) -> Class {
         Class(class.0 >> doublings)
     }

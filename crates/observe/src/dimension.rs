@@ -33,7 +33,7 @@ pub enum Dimension {
     Size,
     /// The I/O's first byte.
     Offset,
-    /// How many I/Os the device had when this I/O arrived, including this I/O.
+    /// How many I/Os the device had in flight when this I/O arrived, including this I/O.
     Depth,
     /// The I/O's time at the device.
     Latency,
@@ -63,7 +63,7 @@ pub enum Dimension {
     Class,
     /// Whether the pool synced a txg at any time while the I/O was in flight.
     Txg,
-    /// The inode of the file that the call synced.
+    /// The inode of the file, if the I/O is a program's call that syncs a file.
     Inode,
     /// The error with which the I/O ended.
     Error,
@@ -79,8 +79,8 @@ pub enum Knows {
 }
 
 impl Knows {
-    /// The facts that a source of one kind knows about the I/Os of a layer; `None` if its pages do not have the
-    /// layer.
+    /// The facts that a source of one kind knows about the I/Os of a layer; `None` if the source does not
+    /// know single I/Os of that layer.
     pub fn on(self, layer: Layer) -> Option<Knows> {
         let is_there = match self {
             Knows::Zios => matches!(layer, Layer::Disk | Layer::Volume),

@@ -10,7 +10,7 @@ use super::layer::Layer;
 use super::who::Who;
 
 /// An I/O that a disk, a volume or a device of the kernel has finished. A source leaves out the facts that it
-/// does not know. Names are shared, because a source has few of them and many I/Os.
+/// does not know. I/Os share their names, because a source has few names and many I/Os.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedIo {
     /// The layer of the device: a volume, or a disk.
@@ -27,7 +27,7 @@ pub struct FinishedIo {
     pub offset_bytes: u64,
     /// The I/O's length.
     pub length_bytes: u64,
-    /// How many I/Os the device had when this I/O arrived, including this I/O.
+    /// How many I/Os the device had in flight when this I/O arrived, including this I/O.
     pub depth: Option<u32>,
     /// When the I/O arrived or was queued, on the clock of the source; when it was issued, if no event
     /// showed the queueing.
@@ -48,7 +48,7 @@ pub struct FinishedIo {
     pub class: Option<Class>,
     /// Whether the I/O's pool synced a txg at any time while the I/O was in flight.
     pub txg_syncing: Option<bool>,
-    /// The inode of the file that the call synced.
+    /// The inode of the file, if the I/O is a program's call that syncs a file.
     pub inode: Option<u64>,
     /// How many bios and requests were merged into this I/O.
     pub merged: u32,
@@ -106,7 +106,8 @@ impl FinishedIo {
         }
     }
 
-    /// The time from the I/O's beginning until its end; for a call, until dashpot let it go on.
+    /// The time from the I/O's beginning until its end. A program's call ends here when dashpot lets it go
+    /// on.
     pub fn total_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.begun_ns)
     }

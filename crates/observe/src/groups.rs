@@ -50,8 +50,8 @@ impl Groups {
         self.groups.push(group);
     }
 
-    /// The groups with any I/O, in this order. If there are more than 16 groups, or more than 65 classes,
-    /// the smallest groups are merged into [`OTHER`], which comes last.
+    /// The groups with any I/O, in this order. If there are more than 16 groups of names, or more than 65
+    /// groups of classes, the smallest groups are merged into [`OTHER`], which comes last.
     pub fn shown(self, order: Order) -> Vec<Group> {
         let mut groups = self.ranked(order);
         let has_other = groups.last().is_some_and(|group| group.value == OTHER);

@@ -78,8 +78,8 @@ impl InFlight {
 }
 
 /// Whether a zio in flight is so old that the latencies of ended zios mislead, because only fast zios have
-/// ended. An age is misleading if 99.9 % of the ended zios took less time. With too few ended zios for this
-/// percentile, an age is misleading if it is more than twice the longest latency.
+/// ended. They mislead if 99.9 % of the ended zios took less time than the zio has waited. With too few ended
+/// zios for this percentile, they mislead if the zio has waited more than twice the longest latency.
 pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
     let most_ns = ended
         .p99_9_ns
@@ -116,7 +116,7 @@ impl fmt::Display for InFlight {
 /// zios do not show these waits. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outlasting {
-    /// How many zios have waited longer than the 99.9th percentile of the ended zios.
+    /// How many zios have waited longer than the 99.9th percentile of the ended zios' latencies.
     pub longer_than_p99_9: u64,
     /// How many zios have waited longer than every ended zio took.
     pub longer_than_all: u64,
@@ -125,7 +125,8 @@ pub struct Outlasting {
 impl Outlasting {
     /// Compares the ages of zios in flight with the latencies of ended zios.
     pub fn of(ages_ns: impl IntoIterator<Item = u64>, ended: &Histogram) -> Outlasting {
-        // With fewer than a thousand values there is no 99.9th percentile.
+        // With fewer than a thousand values there is no 99.9th percentile, so the longest latency takes its
+        // place.
         let p99_9_ns = Percentiles::of(ended).p99_9_ns.or(ended.max());
         let mut outlasting = Outlasting::default();
         for age_ns in ages_ns {

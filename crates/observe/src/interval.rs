@@ -53,7 +53,8 @@ pub struct OpInterval {
     pub disk: Histogram,
     /// Latencies of the store alone, without the injection, if the source knows them.
     pub store: Option<Histogram>,
-    /// The distribution of the number that the question measures, if it measures one and the I/Os have it.
+    /// The distribution of the dimension that the question measures, if it measures one and the I/Os have
+    /// values of it.
     pub measured: Option<Histogram>,
 }
 
@@ -138,7 +139,8 @@ pub fn in_flight_of_all<'a>(intervals: impl IntoIterator<Item = &'a DeviceInterv
     }
 }
 
-/// The length of an interval of several devices, which are read one after another.
+/// The length of an interval that covers several devices. They are read one after another, so their lengths
+/// differ a little, and the longest counts.
 pub fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
     let each = intervals.iter().map(|interval| interval.elapsed);
     each.max().unwrap_or_default()

@@ -22,7 +22,8 @@ pub(super) struct Moments {
     seen: u64,
     kept: Vec<Moment>,
     is_sorted: bool,
-    /// For each value, the I/Os in flight on other devices, summed over all moments.
+    /// For each value, the number of its I/Os that were in flight on other devices, summed over all kept
+    /// moments.
     pub(super) beside: HashMap<(Dimension, Part), u64, RandomState>,
 }
 

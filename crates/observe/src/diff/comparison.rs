@@ -72,7 +72,7 @@ pub struct SideSum {
     pub count: u64,
     /// How many of the side's I/Os were slow.
     pub slow_count: u64,
-    /// The slow time of the slow I/Os.
+    /// The total slow time of the side's slow I/Os.
     pub slow_ns: u64,
 }
 
@@ -241,7 +241,8 @@ fn values_of(diff: &Diff, dimension: Dimension) -> (Vec<ValueShare>, Vec<ValueSh
     shares.partition(|share| share.slow_count < IOS_LEAST)
 }
 
-/// The dimension, with the values that differ most, the greatest difference first.
+/// The dimension, with those of its values that differ most. The value with the greatest difference comes
+/// first.
 fn compared(dimension: Dimension, mut values: Vec<ValueShare>) -> Compared {
     // The sort is stable, so values with equal differences keep their order.
     values.sort_by(|one, other| other.points().total_cmp(&one.points()));

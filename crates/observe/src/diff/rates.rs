@@ -50,8 +50,8 @@ struct Excess {
     less: f64,
 }
 
-/// The values that did at least twice as much here as on the other side, and account for a good part of the
-/// work.
+/// The values that did at least twice as much here as on the other side, if the difference is a good part of
+/// all work here.
 pub(super) fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let metrics = [Metered::Ops, Metered::Bytes, Metered::Depth];
     let sides = ((&diff.here, here), (&diff.there, there));
@@ -59,15 +59,16 @@ pub(super) fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     sorted(each.into_iter().flatten().map(Excess::here))
 }
 
-/// The values that did at most half as much here as on the other side.
+/// The values that did at most half as much here as on the other side, if the difference is a good part of
+/// all work on the other side.
 pub(super) fn fell(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let sides = ((&diff.there, there), (&diff.here, here));
     let each = [Metered::Ops, Metered::Bytes].map(|metric| exceeding(diff, metric, &ACTORS, sides));
     sorted(each.into_iter().flatten().map(Excess::there))
 }
 
-/// The values that had at least twice as many errors per second here as on the other side, and account for a
-/// good part of the errors.
+/// The values that had at least twice as many errors per second here as on the other side, if the difference
+/// is a good part of all errors here.
 pub(super) fn failed(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let sides = ((&diff.here, here), (&diff.there, there));
     let each = exceeding(diff, Metered::Errors, &FAILING, sides);
@@ -99,7 +100,8 @@ impl Excess {
     }
 }
 
-/// The values that did at least twice as much on the first side as on the second.
+/// The values that did at least twice as much on the first side as on the second. The difference must be at
+/// least [`POINTS_LEAST`] percent of all work of the first side.
 fn exceeding(
     diff: &Diff,
     metric: Metered,
@@ -133,7 +135,7 @@ fn exceeding(
     found
 }
 
-/// Sorts rates by their points, the most first.
+/// Sorts rates by their points, the most first, and drops all after the first [`SHOWN_MAX`].
 fn sorted(rates: impl Iterator<Item = (f64, Rate)>) -> Vec<Rate> {
     let mut rates: Vec<(f64, Rate)> = rates.collect();
     rates.sort_by(|(points, one), (others, other)| {

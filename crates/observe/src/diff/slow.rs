@@ -61,7 +61,7 @@ impl Usual {
     }
 }
 
-/// The time that an I/O waited, minus dashpot's own error and the time that its client took.
+/// The time that an I/O waited, minus dashpot's own error and the time that the I/O's client took.
 fn waited_ns(io: &FinishedIo) -> u64 {
     let Some(waits) = io.waits.zio() else {
         return io.total_ns();

@@ -37,7 +37,8 @@ pub struct Diff {
     /// The moments at which I/Os were issued on the other side, or, without another side, at which other
     /// I/Os were issued here.
     pub(super) usual_moments: Moments,
-    /// The ages of I/Os that had been in flight here for a long time, by device, beginning and first byte.
+    /// The ages of I/Os that had been in flight here for a long time. The key of an I/O is its device, its
+    /// beginning and its first byte.
     hung: BTreeMap<(Arc<str>, u64, u64), u64>,
 }
 
@@ -164,8 +165,8 @@ impl Diff {
         devices
     }
 
-    /// The side whose I/Os define what is usual. If a condition selects the slow I/Os, the other I/Os of
-    /// their own side define it.
+    /// The side whose I/Os define what is usual. If a condition selects the slow I/Os, this is their own
+    /// side, whose other I/Os are usual.
     fn usual_side(&self) -> Side {
         match self.slow {
             Slow::Beyond(_) => Side::There,

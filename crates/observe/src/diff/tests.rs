@@ -25,8 +25,8 @@ struct Run {
 }
 
 impl Run {
-    /// Ten disks, eight clients, reads and writes of 4K to 128K. Now and then the host stops the daemon, so
-    /// that a reply is late.
+    /// A random I/O: a read or write of 4K to 128K by one of eight clients to one of ten disks. Now and then
+    /// the host stops the daemon, so that a reply is late.
     fn io(&mut self, at: u64) -> FinishedIo {
         let disk = self.random.below(10);
         let client = match self.random.below(1_000) {
@@ -202,7 +202,8 @@ fn nothing_differs_between_two_steady_runs() {
 #[test]
 fn a_client_that_only_does_more_is_not_blamed_but_told() {
     let all = |io: &FinishedIo| io.offset_bytes.is_multiple_of(20);
-    // The same number of I/Os took less time here; most of the difference comes from one client.
+    // This side has as many I/Os in a shorter run, so its rate is higher. Most of the difference comes from
+    // one client.
     let lasted = Duration::from_secs(36);
     let comparison = compared_within(lasted, &ios(1, all, 400), &ios(2, never, 0));
     assert_eq!(comparison.finding, Finding::Slow);
