@@ -1,4 +1,5 @@
-//! A report's notes on causes of latency other than rules.
+//! Lines and tables about the daemon's health: its CPU time, its shards' load, its memory, and its promises
+//! about time.
 
 use dashpot_api::{CanHold, Host, Load, Memory, Promise, Shard};
 use dashpot_rules::{cpus_of, nice_number, short_time, thousands};
@@ -38,8 +39,8 @@ pub fn host_line(host: &Host) -> String {
     format!("CPUs: {cpus}, {quota}{throttled}; steal since the start: {steal}\n")
 }
 
-/// A table of the shards' load: how busy they are, how long they left their sockets unread, the probe's
-/// readings in the last minute, and how the host stopped them.
+/// A table of the shards' load: how busy they are, how long they left their sockets unread, the timing errors
+/// that the daemon measured in the last minute ([`dashpot_api::Probe`]), and how the host stopped them.
 pub fn shard_table(room: Room, shards: &[Shard]) -> String {
     let row = |shard: &Shard| {
         let (gap, probe) = (&shard.loop_gap, &shard.probe);
@@ -121,7 +122,8 @@ pub fn promise_table(room: Room, promises: &[Promise]) -> String {
     table_within(room, &PROMISES, promises.iter().map(promise_row))
 }
 
-/// A table of the promises about time that may fail here.
+/// A table of the promises about time that the daemon may not keep on this host. If there are none, a line
+/// says so.
 pub fn broken_promises(room: Room, promises: &[Promise]) -> String {
     let broken = promises.iter().filter(|one| one.can_hold != CanHold::Yes);
     let rows: Vec<Vec<String>> = broken.map(promise_row).collect();
@@ -144,7 +146,8 @@ fn promise_row(promise: &Promise) -> Vec<String> {
     ]
 }
 
-/// A note on a shard that has more work than it can do, which makes all rules on its disks late.
+/// A note on a shard that was overloaded at some time since the start. An overloaded shard makes all rules on
+/// its disks late.
 pub fn overload_note(shard: &Shard) -> Option<String> {
     let Load {
         busy_percent,
@@ -161,7 +164,7 @@ pub fn overload_note(shard: &Shard) -> Option<String> {
     })
 }
 
-/// A note on how the kernel has stopped the daemon to enforce a quota.
+/// A note on how often and for how long the kernel stopped the daemon to enforce its CPU quota.
 pub fn quota_note(host: &Host) -> Option<String> {
     let what = throttled(host)?;
     let quota = host

@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_policy_names_each_script_and_style_by_its_hash() {
-        // The hash of the empty text, as the standard gives it.
+        // The well-known SHA-256 hash of the empty text.
         assert_eq!(
             hash(""),
             "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"

@@ -4,8 +4,8 @@
 //!
 //! Differences: the report also shows I/O that outlasts an interval. A line at the end mentions I/O that was
 //! in flight for the whole interval, or at the end of the last interval. A row contains the latencies that
-//! its label says, with `>=` and `<`; the original tool puts a latency of exactly a power of two into the row
-//! before the row with that label ([`Boundary::AsOriginal`]).
+//! its label says, with `>=` and `<`; the original tool counts a latency of exactly 2^k ms in the row that
+//! ends at 2^k ms ([`Boundary::AsOriginal`]).
 //!
 //! Additions: breakdowns, in which each value has a histogram below a line with the value's name; and tables
 //! of percentiles in place of histograms.
@@ -62,7 +62,7 @@ pub struct Interval {
     /// The time of day at the interval's end, as `HH:MM:SS`, if the text shows times (`-T`).
     #[serde(skip)]
     pub time: Option<String>,
-    /// The length of the interval, and how many intervals are missing because it was too long.
+    /// The length of the interval, and how many intervals are missing because this one ended too late.
     #[serde(flatten)]
     pub length: Length,
     /// The latencies, together or by value.
@@ -114,7 +114,7 @@ pub struct Value {
     pub distribution: Distribution,
 }
 
-/// Latencies, in the forms that the two styles need.
+/// A distribution of latencies: the rows of a histogram, and percentiles.
 #[derive(Clone, Debug, Serialize)]
 pub struct Distribution {
     /// The rows from 0 ms to the highest row with I/Os; at least one row.

@@ -92,7 +92,7 @@ pub struct Iostat {
     pub disks: Vec<Interval>,
     /// The zios in flight that the text mentions; JSON has all zios in flight.
     pub mention: Mention,
-    /// The length of the interval, and how many intervals are missing because it was too long.
+    /// The length of the interval, and how many intervals are missing because this one ended too late.
     pub length: Length,
     /// The width that the text may have.
     pub room: Room,

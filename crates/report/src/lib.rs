@@ -1,14 +1,14 @@
 //! Reports turn numbers into text and JSON. They do no I/O and read no clock.
 //!
-//! Each report is a value. The `Display` of a report equals, byte for byte, the table of the tool after which
-//! the report is named. The `Serialize` of a report is the output of `--json`, and each type's documentation
-//! describes the shape of its JSON. Percentiles come with the number of zios, and are `null` if there are too
-//! few zios.
+//! Each report is a value. If a report is named after another tool, its `Display` equals that tool's table,
+//! byte for byte, except for the differences that the report's module names. The `Serialize` of a report is
+//! the output of `--json`, and each type's documentation describes the shape of its JSON. Percentiles come
+//! with the number of zios, and are `null` if there are too few zios.
 //!
-//! All reports use the same JSON keys, whatever the original tool calls a figure. Times are whole
-//! nanoseconds and end with `_ns`, rates with `_per_s`, shares with `_percent`; the watched device is
-//! `device`. A row includes both of its ends, `from_ns` and `to_ns`. `at_ns` and `start_ns` are counted from
-//! 1970; in a simulation, from its beginning.
+//! All reports use the same JSON keys, whatever the original tool calls a figure. The keys of times, which
+//! are whole nanoseconds, end with `_ns`, those of rates with `_per_s`, and those of shares with `_percent`;
+//! the key of the watched device is `device`. A row includes both of its ends, `from_ns` and `to_ns`. `at_ns`
+//! and `start_ns` are counted from 1970; in a simulation, from its beginning.
 
 #![warn(missing_docs)]
 

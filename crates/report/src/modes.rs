@@ -1,5 +1,5 @@
 //! Finds latencies of two kinds, fast and slow, with few latencies in between. The mean of such latencies
-//! tells little, because hardly any I/O took that long.
+//! tells little, because hardly any I/O took about as long as the mean.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
 use dashpot_rules::short_time;
@@ -19,13 +19,13 @@ pub struct TwoModes {
     pub slow_from_ns: u64,
 }
 
-/// There are two kinds only if each kind has at least one in this many I/Os.
+/// There are two kinds only if each kind has at least one of every `KIND` I/Os.
 const KIND: u64 = 10;
-/// At most one in this many I/Os is between the two kinds.
+/// There are two kinds only if the latencies of at most one of every `BETWEEN` I/Os lie between them.
 const BETWEEN: u64 = 8;
-/// The latencies of the slow kind are at least this many times as long as those of the fast kind.
+/// There are two kinds only if the shortest slow latency is at least `APART` times the longest fast latency.
 const APART: u64 = 50;
-/// Latencies below this are treated alike, because in virtual time many writes take no time.
+/// A longest fast latency below this counts as this, because in virtual time many writes take no time.
 const LEAST_NS: u64 = 1_000;
 
 impl TwoModes {
@@ -75,9 +75,9 @@ impl TwoModes {
     }
 }
 
-/// The first bucket of the slow kind, and the number of its I/Os. This is the last bucket such that at most
-/// `between` I/Os lie between the fast kind and the bucket. `above` has the buckets above the fast kind, with
-/// `left` I/Os.
+/// The lowest bucket of the slow kind, and how many I/Os the slow kind has. `above` has the buckets above the
+/// fast kind, which contain `left` I/Os. At most `between` of these I/Os may be left out between the two
+/// kinds, so the slow kind begins with the bucket whose omission would leave out more.
 fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, u64)> {
     let mut slow = left;
     for (bucket, count) in above {

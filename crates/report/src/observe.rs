@@ -22,7 +22,7 @@ pub use self::report::ObserveReport;
 pub struct Observation {
     /// The interval's end.
     pub at_ns: u64,
-    /// The length of the interval, and how many intervals are missing because it was too long.
+    /// The length of the interval, and how many intervals are missing because this one ended too late.
     #[serde(flatten)]
     pub length: Length,
     /// The devices, in display order.
@@ -171,7 +171,7 @@ const COLUMNS: [Column; 12] = [
     column("oldest", 6, |line| time_or_dash(line.in_flight.oldest_ns)),
 ];
 
-/// A rate, with one decimal if that is significant.
+/// A rate, with one decimal if the rate is below 100.
 fn rate(per_second: f64) -> String {
     let decimals = usize::from(per_second < 100.0);
     format!("{per_second:.decimals$}")

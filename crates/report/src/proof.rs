@@ -256,7 +256,8 @@ impl Proof {
         )
     }
 
-    /// The label of a row. For a constant delay, every label but the first is the time beyond the constant.
+    /// The label of a row. For a constant delay, the first label is the delay, and the others say by how much
+    /// the rows' latencies exceed it.
     fn label(&self, index: usize, row: &Row) -> String {
         match self.constant_ns {
             Some(service) if index > 0 => {

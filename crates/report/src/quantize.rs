@@ -136,8 +136,8 @@ impl Aggregation {
         }
     }
 
-    /// The key by which DTrace sorts distributions: first by the sum of the rows' values, and then by the
-    /// count of row 0.
+    /// The key by which DTrace sorts distributions: first by the sum of the rows' values, each value times
+    /// its row's count, and then by the count of row 0.
     fn weight(&self) -> (i128, u64) {
         let values = self.rows.iter();
         let sum = values.map(|row| i128::from(row.value_us) * i128::from(row.count));
@@ -225,7 +225,7 @@ fn write_total(f: &mut impl fmt::Write, aggregation: &Aggregation) -> fmt::Resul
 fn write_disks(f: &mut impl fmt::Write, room: Room, disks: &[Disk]) -> fmt::Result {
     writeln!(f, "\nhistogram of latencies (us):\n")?;
     for disk in sorted_by_key(disks, |disk| disk.aggregation.weight()) {
-        // DTrace ends the key with a space, because the script's format has a space before the value.
+        // DTrace prints a space after the name, because the script's format has a space before the value.
         writeln!(f, "{} ", room.name_beside(1, &disk.disk))?;
         write_distribution(f, &disk.aggregation.rows)?;
         writeln!(f)?;

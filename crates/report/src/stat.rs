@@ -35,7 +35,7 @@ pub struct Stat {
     pub title: String,
     /// The interval's end.
     pub at_ns: u64,
-    /// The length of the interval, and how many intervals are missing because it was too long.
+    /// The length of the interval, and how many intervals are missing because this one ended too late.
     #[serde(flatten)]
     pub length: Length,
     /// All selected I/Os.
@@ -105,8 +105,8 @@ pub struct Values {
     by: &'static str,
     /// Each value, in display order.
     each: Vec<(String, Amount)>,
-    /// Whether the text shows the distribution of the number for each value. If the values are classes of
-    /// that number, it shows only the edges of the classes.
+    /// Whether the text shows the distribution of the number for each value. It shows bars instead if the
+    /// values are themselves classes of that number.
     with_numbers: bool,
 }
 
@@ -204,7 +204,7 @@ impl Stat {
         row
     }
 
-    /// A line such as `10:32:01  1.00 s  1,234 I/Os (1,234/s), 5,054,464 bytes (4.82M/s)`.
+    /// A line such as `10:32:01  1.00 s: 1,234 I/Os (1,234/s), 5,054,464 bytes (4.82M/s)`.
     fn summary(&self) -> String {
         let Amount { count, bytes, .. } = self.all;
         let elapsed = self.length.elapsed;
@@ -286,7 +286,8 @@ impl Stat {
         ]
     }
 
-    /// A bar in proportion to the amount; the largest amount has the full length.
+    /// A bar in proportion to the amount. The full length stands for the largest amount or, for busy time,
+    /// for 100 %.
     fn bar(&self, values: &Values, amount: &Amount) -> String {
         let length = |amount: &Amount| match self.bars {
             Bars::Bytes => amount.bytes,

@@ -1,5 +1,5 @@
-//! The address of a socket: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`. The address of an API is that
-//! of a socket, or has the form `http://HOST:PORT/?token=TOKEN`, in which a daemon prints it.
+//! The address of a socket: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`. An API's address is either the
+//! address of its socket or the URL that its daemon prints, `http://HOST:PORT/?token=TOKEN`.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};

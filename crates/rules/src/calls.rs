@@ -9,7 +9,7 @@ use super::ParseError;
 use super::name::nearest;
 
 /// The files of a path disk, and the types of calls that the kernel reports to dashpot. These types cannot
-/// change after the program has started, because the kernel's filter cannot change.
+/// change after the program that makes the calls has started, because the kernel's filter cannot change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFiles {
     /// The directory that contains the files. Before the disk is opened, the path may be a glob.

@@ -16,8 +16,8 @@ pub enum Inexact {
     TooLarge,
 }
 
-/// The maximum number of decimal places. Values in use have fewer, and with this many places the digits of
-/// every number still fit into 128 bits.
+/// The maximum number of decimal places. Values in use have fewer. If the whole part of a number fits into 64
+/// bits, all its digits fit into 128 bits with this many places.
 const PLACES_MAX: u32 = 18;
 
 impl Decimal {

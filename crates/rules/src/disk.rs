@@ -182,8 +182,8 @@ pub fn block_size(text: &str) -> Result<u32, ParseError> {
         })
 }
 
-/// Refuses a disk that does not end at the end of a block. A size that its store determines is not checked,
-/// because it is not known yet.
+/// Refuses a disk that does not end at the end of a block. If the store determines the size of the disk, this
+/// function checks nothing, because the size is not known yet.
 pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     match disk.size {
         Some(size) if !size.is_multiple_of(u64::from(disk.block)) => Err(ParseError::new(format!(

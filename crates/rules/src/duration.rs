@@ -14,7 +14,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     parse(text, "ms")
 }
 
-/// Like [`parse_duration`], but for times that a person waits: the error for a missing unit proposes seconds.
+/// Like [`parse_duration`], but for a time that a person waits for something: the error for a missing unit
+/// proposes seconds.
 pub fn parse_wait(text: &str) -> Result<Duration, ParseError> {
     parse(text, "s")
 }
@@ -38,7 +39,7 @@ fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// Parses a latency that is used as a divisor: like [`parse_duration`], but not zero.
+/// Parses a bound for latencies: like [`parse_duration`], but refuses zero.
 pub fn parse_latency(text: &str) -> Result<Duration, ParseError> {
     let latency = parse_duration(text)?;
     if latency == Duration::ZERO {
@@ -49,7 +50,7 @@ pub fn parse_latency(text: &str) -> Result<Duration, ParseError> {
     Ok(latency)
 }
 
-/// Parses how long something lasts: like [`parse_wait`], but not zero.
+/// Parses how long something lasts: like [`parse_wait`], but refuses zero.
 pub fn parse_span(text: &str) -> Result<Duration, ParseError> {
     let span = parse_wait(text)?;
     if span == Duration::ZERO {

@@ -16,7 +16,8 @@ use super::duration::parse_duration;
 pub(crate) struct Delay {
     /// The service time.
     pub service: Service,
-    /// The words of the service time, which are kept because a table cannot be turned back into words.
+    /// The words of the service time. They are kept because a quantile table cannot be turned back into
+    /// words.
     pub words: String,
     /// How many zios are served at the same time; `None` for any number.
     pub lanes: Option<u32>,

@@ -3,8 +3,7 @@
 //! Most events are added in the order in which they fall due, because most sources of events have a constant
 //! delay. The agenda therefore has several runs, which are sorted queues, and a heap. An entry goes to the
 //! end of the first run whose last entry is not later, or else to the heap. The next event is the earliest
-//! entry at the front of a run or of the heap. As with the engine's deadlines, an entry costs almost nothing
-//! while there are enough runs.
+//! entry at the front of a run or of the heap. An entry that fits into a run costs almost nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

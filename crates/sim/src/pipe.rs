@@ -10,8 +10,8 @@ pub(crate) struct Pipe {
     rate: u64,
     /// The time at which all booked bytes will have passed.
     free: Instant,
-    /// The remainder of the division, in bytes × ns/s, so that a busy pipe loses nothing to
-    /// rounding.
+    /// The remainder of the last division by `rate`, in bytes × ns/s. The next booking adds it to its own
+    /// bytes, so a busy pipe loses nothing to rounding.
     rest: u64,
 }
 

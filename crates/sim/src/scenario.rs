@@ -36,8 +36,9 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The clients of a disk, with their names: the volumes of its pool and the pool, or every workload.
-    /// Clients beyond the engine's maximum share one identity, and are left out.
+    /// The clients of a disk, with their names. The clients of a pool's disk are the pool's volumes and the
+    /// pool itself; the clients of any other disk are all workloads. Clients beyond the engine's maximum
+    /// share one identity, and are left out.
     pub fn clients_of(&self, disk: usize) -> Vec<(ClientId, &str)> {
         let mut pools = self.pools.iter().enumerate();
         let Some((at, pool)) = pools.find(|(_, pool)| pool.disks().any(|own| own == disk)) else {

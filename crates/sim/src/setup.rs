@@ -45,7 +45,7 @@ fn pool_disk(at: usize, disks: &[DiskSpec]) -> PoolDisk {
     }
 }
 
-/// Lets the clients of every disk join: the volumes of its pool, or every workload.
+/// Lets the clients of every disk join ([`Scenario::clients_of`]).
 fn join(engine: &mut Engine, scenario: &Scenario, actions: &mut Vec<Action>) {
     for disk in 0..scenario.disks.len() {
         for (client, name) in scenario.clients_of(disk) {

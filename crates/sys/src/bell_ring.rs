@@ -50,8 +50,8 @@ impl BellRing {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// The kernel's next completion. `in_flight` is the number of operations in flight, or more. If the
-    /// kernel holds completions back, this method makes system calls to get them.
+    /// The kernel's next completion. At most `in_flight` operations are in flight. If the kernel holds
+    /// completions back, this method makes system calls to get them.
     ///
     /// A call may yield no completion although the kernel still holds some back. Since Linux 6.13 a call runs
     /// at most 20 pieces of work, and a piece may complete nothing: if its operation would block, the piece

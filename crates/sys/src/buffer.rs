@@ -13,7 +13,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of this many bytes. Each byte is zero, or left over from the buffer's last use.
+    /// Makes the buffer this many bytes long. Each byte is zero, or left over from the buffer's last use.
     pub fn of(mut self, length: usize) -> Buffer {
         let pages = length.div_ceil(PAGE);
         if pages > self.pages.len() {

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut, Range};
 use memmap2::MmapMut;
 use rustix::mm::{Advice, madvise};
 
-/// Zeroed memory that this process does not share. The kernel provides each page when it is first used.
+/// Zeroed memory that this process shares with no other. The kernel provides each page when it is first used.
 #[derive(Debug)]
 pub struct Pages(MmapMut);
 

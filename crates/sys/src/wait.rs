@@ -29,8 +29,8 @@ pub fn wait_for_events(
     }
 }
 
-/// Waits with two calls, because of the older calls only ppoll takes a timeout in nanoseconds, and only
-/// epoll_wait returns events.
+/// Waits with two older calls: ppoll, which takes a timeout in nanoseconds but returns no events, and then
+/// epoll_wait, which returns events but takes no such timeout.
 fn wait_with_older_calls(
     epoll: BorrowedFd<'_>,
     events: &mut Vec<epoll::Event>,

@@ -11,9 +11,9 @@ use super::rows;
 
 /// The I/Os of an interval, counted by latency. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0, "count":
 /// 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`.
-/// Rows without I/Os are left out. A row has the latencies from `from_ns` to `to_ns`, both included. There
-/// are ten rows for each factor of ten, the same in all columns. `start_ns` is counted from 1970; in a
-/// simulation, from the simulation's beginning.
+/// Rows without I/Os are left out. A row counts the I/Os with latencies from `from_ns` to `to_ns`, both
+/// included. There are ten rows for each factor of ten, the same in all columns. `start_ns` is counted from
+/// 1970; in a simulation, from the simulation's beginning.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// When the interval began.
@@ -41,7 +41,7 @@ pub struct HeatMap {
     pub columns: Vec<Column>,
     /// The offset of the time zone: the sum of `start_ns` and this offset is the time of day.
     pub zone_ns: i64,
-    /// The part of the latencies that is drawn at full height.
+    /// The range of latencies that is drawn in detail.
     pub crop: Crop,
 }
 
@@ -76,7 +76,7 @@ impl Column {
         Column { lost, ..self }
     }
 
-    /// The same column, but for an interval of this length.
+    /// The same column, but with this length of its interval, and this number of missed intervals before it.
     pub fn lasting(self, length: &Length) -> Column {
         Column {
             elapsed: length.elapsed,
@@ -148,13 +148,13 @@ impl Serialize for Column {
     }
 }
 
-/// The part of the latencies that is drawn at full height. Latencies below and above this part go into
-/// one band each, so that nothing is left out.
+/// The range of latencies that is drawn in detail. All latencies below the range share one band, and all
+/// latencies above it share another, so that nothing is left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crop {
-    /// The lowest latency that is drawn at full height; `None` for no bound.
+    /// The lowest latency in the range; `None` for no bound.
     pub min_ns: Option<u64>,
-    /// The highest latency that is drawn at full height; `None` for no bound.
+    /// The highest latency in the range; `None` for no bound.
     pub max_ns: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! `heatmap` as a [`Report`]: a column for each interval. The picture is drawn again with each column, or
-//! once at the end.
+//! `heatmap` as a [`Report`]: a column for each interval. On a terminal, the picture of the present is drawn
+//! again with each column. Elsewhere, and for the past, the picture is drawn once, at the end.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ impl Report for HeatmapReport {
         self.schedule
     }
 
-    /// Draws the empty picture on a terminal.
+    /// Draws the empty picture, if the picture moves.
     fn open(&mut self, surface: &Surface) -> Pages {
         match self.moving(surface) {
             Some(screen) => vec![Box::new(Drawn::picture(self.redraw(screen)))],
@@ -74,7 +74,7 @@ impl Report for HeatmapReport {
         vec![Box::new(Drawn { column, picture })]
     }
 
-    /// Draws the picture of the columns so far, even after a source's failure.
+    /// Draws the picture, if it does not move. Draws nothing if the source failed before the first column.
     fn close(&mut self, is_whole: bool, surface: &Surface) -> Pages {
         match self
             .still(surface)

@@ -26,7 +26,7 @@ pub struct IolatencyReport {
     pub past: Option<Past>,
     /// Whether latencies are measured from the I/O's arrival (`-Q`).
     pub queued: bool,
-    /// A glob over the kernel's letters for the types of I/O that the report takes; `None` takes all types.
+    /// The glob that the kernel's letters for an I/O (`R`, `WS`) must match; `None` takes all I/Os.
     pub types: Option<String>,
     /// The breakdown; `None` for a single histogram.
     pub by: Option<Dimension>,
@@ -196,8 +196,8 @@ impl IolatencyReport {
     }
 }
 
-/// Whether a glob over the kernel's letters matches an operation. Writes that ask for durability
-/// count as writes, so both `W` and `WF` match them.
+/// Whether a glob matches the kernel's letters for an operation. Writes that ask for durability count as
+/// writes, so both `W` and `WF` match them.
 fn has_type(op: &OpInterval, glob: &str) -> bool {
     if let Some(rwbs) = &op.rwbs {
         return glob_matches(glob.as_bytes(), rwbs.as_bytes());

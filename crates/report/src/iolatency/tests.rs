@@ -279,7 +279,7 @@ fn json_of_a_breakdown_names_it_and_its_values() {
     assert!(json.get("rows").is_none());
 }
 
-/// A device with I/Os of two processes.
+/// A device with flushes of processes: each process's name, its number of flushes, and their latency in ns.
 fn device(processes: &[(&str, u64, u64)]) -> DeviceInterval {
     let op = |&(name, count, ns): &(&str, u64, u64)| OpInterval {
         kind: Kind::Op(Op::Flush),

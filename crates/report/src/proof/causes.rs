@@ -52,8 +52,8 @@ impl Facts<'_> {
         causes
     }
 
-    /// A sentence about how long the shard left its sockets unread. A cause that delays the reading also
-    /// makes the shard miss deadlines.
+    /// A sentence about how long the shard left its sockets unread. A cause that keeps the shard from reading
+    /// its sockets also makes the shard miss deadlines.
     fn gaps(&self) -> Option<String> {
         let shard = self.shard?;
         let gap = shard.loop_gap.p99_ns?;

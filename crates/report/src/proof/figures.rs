@@ -103,7 +103,7 @@ impl Error {
         between_the_ends([self.mean_ns, self.p50_ns, self.p90_ns, self.p99_ns].map(time))
     }
 
-    /// The figures of the error, each as a share of the requested time.
+    /// The cells of the error, in percent of the requested time.
     pub(super) fn share_cells(&self) -> Cells {
         let share = |percent: Option<f64>| {
             percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.1} %"))
@@ -138,7 +138,7 @@ impl Resolution {
         }
     }
 
-    /// For a delay that varies, the line about the precision, which follows the errors.
+    /// The line about the precision. The report of a delay that varies has this line below the errors.
     pub(super) fn line(&self, error: &Error) -> Option<String> {
         let p50 = short_time(self.p50_ns?);
         let p99 = self.p99_ns.map(short_time);

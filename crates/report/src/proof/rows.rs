@@ -51,8 +51,8 @@ fn beside_a_constant(service: u64, n: u64, lateness: &Histogram) -> Vec<Row> {
     std::iter::once(at_the_constant).chain(after).collect()
 }
 
-/// Rows that grow by roughly the same factor. These rows consist of whole buckets, so their counts are
-/// exact.
+/// Rows whose ends are roughly the same multiple of their beginnings. These rows consist of whole buckets, so
+/// their counts are exact.
 fn of_a_distribution(requested: &Histogram, achieved: &Histogram) -> Vec<Row> {
     let occupied = || requested.buckets().chain(achieved.buckets());
     let first = occupied().map(|(bucket, _)| bucket).min();

@@ -56,7 +56,7 @@ impl Default for Tolerance {
     }
 }
 
-/// All known facts about a rule and its possible obstacles.
+/// All known facts about a rule, and about whatever may have kept it from its effect.
 pub struct Facts<'a> {
     /// The rule, as the API has it.
     pub rule: &'a Rule,
@@ -117,7 +117,7 @@ impl Facts<'_> {
         self.disk.io.mean_depth().min(lanes)
     }
 
-    /// The least number of zios for a verdict. A rule for only the first few zios needs no more than those.
+    /// The least number of zios for a verdict. A rule with `--first N` needs at most N zios.
     pub(super) fn min(&self) -> u64 {
         let first = self.rule.fields.first.unwrap_or(u64::MAX);
         self.tolerance.min.min(first).max(1)
@@ -251,7 +251,7 @@ impl Facts<'_> {
         "a command released the held I/Os before their time".to_owned()
     }
 
-    /// The largest errors at the median and at p99.
+    /// The largest errors that the tolerance allows at the median and at p99.
     pub(super) fn limits(&self) -> (u64, u64) {
         let asked = |ppm| self.requested.quantile(ppm).unwrap_or_default();
         let Tolerance { within, tail, .. } = self.tolerance;
@@ -283,8 +283,8 @@ impl Facts<'_> {
         )
     }
 
-    /// The reason for the verdict "cannot tell", if only zios that fell due while the host kept the shard
-    /// from running may have made the rule miss its tolerances.
+    /// The reason for the verdict "cannot tell", if the rule may have missed its tolerances only because of
+    /// zios that fell due while the host kept the shard from running.
     fn without_stops(&self) -> Option<String> {
         let stopped = self.stopped.count();
         if stopped == 0 {

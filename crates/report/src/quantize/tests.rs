@@ -10,8 +10,8 @@ use crate::table::assert_fits;
 /// has lost the spaces at the ends of lines.
 const EXAMPLES: &str = include_str!("../fixtures/quantize.txt");
 
-/// A parsed output. First come the counts of the rows for each disk, or for all disks together without a
-/// name; then the figures of the summary, by name.
+/// A parsed output. `blocks` has the counts of the rows for each disk, by name, or for all disks together,
+/// with an empty name. `summary` has the words of each line of the summary.
 #[derive(Default)]
 struct Parsed {
     blocks: Vec<(String, Vec<u64>)>,
@@ -55,8 +55,8 @@ fn latencies(counts: &[u64]) -> Histogram {
         .collect()
 }
 
-/// The article's figures. The distribution is computed from the counts; the other figures are as the article
-/// prints them.
+/// An aggregation with the article's figures. Its distribution is computed from the counts; the other figures
+/// are as the article prints them.
 fn aggregation(counts: &[u64], figures: &[String]) -> Aggregation {
     let figures: Vec<u64> = figures.iter().map(|word| word.parse().unwrap()).collect();
     Aggregation {

@@ -27,7 +27,7 @@ const LATE: &str = "LATE";
 const OF_LONE_DISKS: [&str; 6] = ["RECV", "SUSPEND", "STORE", "HOLD", LATE, "REPLY"];
 
 impl Wait {
-    /// The waits that disks outside of pools have.
+    /// The waits that zios on disks outside of pools can have.
     pub(super) fn of_lone_disks() -> Vec<Wait> {
         let waits = WAITS.into_iter();
         waits

@@ -83,7 +83,7 @@ impl Column {
 }
 
 impl Table {
-    /// A table of disks with these names. The time of day and the disk come before the other columns.
+    /// A table of I/Os on disks with these names. The time of day and the disk come before the other columns.
     pub(super) fn new<'a>(
         names: impl Iterator<Item = &'a str>,
         others: Vec<Column>,

@@ -1,4 +1,4 @@
-//! Compares the lines of the report byte for byte.
+//! Compares the lines of the report with expected lines, byte for byte.
 
 use dashpot_engine::{Duration, Op, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};

@@ -160,5 +160,5 @@ pub(super) fn parse_client(text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-/// The maximum length of a glob. The names of clients are much shorter.
+/// The maximum length of the glob of `--client`. The names of clients are much shorter.
 const CLIENT_MAX: usize = 1_024;

@@ -94,7 +94,8 @@ impl Options {
                 'T' => options.iotype = parse_iotype(value)?,
                 'f' => options.frequency = Some(parse_frequency(value)?),
                 'q' => options.quiet = true,
-                // In ZFS, "fail fast" exempts opens and retries from the error. dashpot does neither.
+                // In ZFS, "fail fast" exempts opens and retries from the error. A disk of dashpot has
+                // neither, so the option changes nothing.
                 'F' => {}
                 other => return Err(refused_option(*other)),
             }

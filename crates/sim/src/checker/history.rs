@@ -104,7 +104,7 @@ impl History {
         }
     }
 
-    /// Notes that a write got its reply or was forgotten.
+    /// Notes that a write got its reply, or that the engine dropped it.
     pub(crate) fn write_replied(&mut self, writing: &Writing, succeeded: bool) {
         let now = self.moment();
         let oldest_read = self.reads.first().copied().unwrap_or(Moment::MAX);

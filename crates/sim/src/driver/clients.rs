@@ -63,7 +63,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Puts a call on its link. A call whose connection is lost does not use the link.
+    /// Puts a call on its link. If the call's connection is lost, the call's data does not pass the link.
     pub(super) fn link(&mut self, id: u32) -> Result<(), Violation> {
         let call = self.calls.get(id);
         let bytes = match call.request.op {
@@ -147,7 +147,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Forgets a call that the engine has dropped, because its connection is lost.
+    /// Forgets a call that the engine has dropped because the call's connection was lost.
     pub(super) fn dropped(&mut self, zio: ZioId) -> Result<(), Violation> {
         self.check(|checker, _| checker.dropped(zio))?;
         let call = self.calls.remove(zio.0);

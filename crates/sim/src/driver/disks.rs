@@ -1,4 +1,4 @@
-//! The driver's work for disks: starts their work on zios, and reports when it ends.
+//! The driver's work for disks: starts the disks' work on zios, and tells the engine when a disk is done.
 
 use dashpot_engine::{DiskId, Input, Segment, Zio, ZioId};
 

@@ -23,7 +23,7 @@ pub(crate) struct Workload {
     pub(crate) client: ClientId,
     starts: Instant,
     stops: Instant,
-    /// The two directions of a link are independent.
+    /// The link to the lab. It is independent of the link back to the client.
     pub(crate) to_lab: Option<Pipe>,
     pub(crate) to_client: Option<Pipe>,
     load: Loading,

@@ -24,7 +24,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Makes a source for a target of `size` bytes. Returns `None` if the target is smaller than a block.
+    /// Makes a source for a target of `size` bytes. Returns `None` if the calls' region extends beyond the
+    /// target or is smaller than a block.
     pub(crate) fn new(calls: &Calls, size: u64, seed: u64) -> Option<Source> {
         let (start, length) = calls.region.unwrap_or((0, size));
         let inside = start.checked_add(length).is_some_and(|end| end <= size);

@@ -63,7 +63,7 @@ fn reads_and_writes_have_lanes_of_their_own() {
     assert_eq!(ends(rules, &arrivals), [110, 130, 160, 120]);
 }
 
-/// Runs threads that do not pause between calls for this many seconds. Returns how many calls they make, and
+/// For this many seconds, runs threads that do not pause between calls. Returns how many calls they make, and
 /// the calls' mean latency in µs.
 fn closed_loop(rules: Vec<RuleSpec>, threads: u32, seconds: u64) -> (u64, u64) {
     let load = Load::Closed {
@@ -88,7 +88,8 @@ fn a_closed_loop_gets_what_the_lanes_give() {
     assert_eq!(closed_loop(vec![rule(10, 2)], 4, 10), (2_000, 19_990));
     let both = || vec![rule(10, 1), rule(25, 2)];
     assert_eq!(closed_loop(both(), 1, 10), (1_000, 10_000));
-    // Each rule serves its number of lanes per delay. Together, the two rules serve 180 calls a second.
+    // In the time of its delay, each rule serves as many calls as it has lanes. Together, the two rules serve
+    // 180 calls a second.
     let (calls, mean) = closed_loop(both(), 8, 1_000);
     assert!((179_900..=180_000).contains(&calls), "{calls}");
     assert!((44_300..44_500).contains(&mean), "{mean}");

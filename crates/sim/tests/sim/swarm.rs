@@ -32,7 +32,8 @@ fn sum(pool: &PoolStats, of: fn(&VolumeTraffic) -> Traffic) -> Traffic {
     })
 }
 
-/// Only repairs of mirrors belong to no volume.
+/// The pool's queues and disks are compared only without mirrors, because repairs of mirrors belong to no
+/// volume.
 #[test]
 fn the_counts_of_volumes_add_up_to_those_of_their_pool() {
     let mut with_several = 0;

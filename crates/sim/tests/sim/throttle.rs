@@ -88,7 +88,7 @@ fn after(simulation: &mut Simulation, seconds: u64) -> Histogram {
     writes.at_lab.as_deref().cloned().unwrap_or_default()
 }
 
-/// How many in 64,000 writes took at least `from` and less than `to`, in µs.
+/// How many of every 64,000 writes took at least `from` and less than `to`, in µs.
 fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     let within = latencies.buckets().filter(|(at, _)| {
         let microseconds = lower_bound(*at) / 1_000;
@@ -129,8 +129,8 @@ fn legacy_delays_nobody_from_the_second_cycle_on_if_the_disk_keeps_up() {
     assert!(since.quantile(999_900).unwrap() < 1_000);
 }
 
-/// How many in 64,000 writes, by 1,000 threads behind a link of 1 GiB/s, were admitted at once, within 200
-/// ms, and later.
+/// For 1,000 threads behind a link of 1 GiB/s: how many of every 64,000 writes were admitted at once, how
+/// many within 200 ms, and how many later.
 fn flood(delay_slots: Option<u32>) -> [u64; 3] {
     let client = client(1_000, Duration::ZERO, Some(GIB));
     let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 100)).unwrap();

@@ -3,7 +3,7 @@
 //! A filter that looked only for the numbers of 64-bit programs would overlook all calls of 32-bit programs.
 //! The numbers come from the kernel's arch/*/entry/syscalls tables and include/uapi/linux/audit.h.
 
-/// A system call that a filter can notify, which means report to its listener.
+/// A system call that a filter can notify. To notify a call means to report it to the filter's listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SystemCall {
     /// `fsync(2)`

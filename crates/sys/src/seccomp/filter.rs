@@ -1,7 +1,8 @@
 //! The filter, which is a program for the kernel's classic BPF that picks the calls to notify.
 //!
 //! No crate can write this program for us: libseccomp needs a C library; seccompiler cannot notify calls, and
-//! kills programs of a foreign architecture. The program has no jump out of a block, so it needs no labels.
+//! kills programs of a foreign architecture. Each jump skips a block of known length, so the program needs no
+//! labels.
 
 use libc::{sock_filter, sock_fprog};
 

@@ -78,9 +78,9 @@ impl Control {
         self.run(SET_PARAMS, number, Params::of(geometry).as_bytes())
     }
 
-    /// Makes the block device, once the process with the number `server` serves the queue. The kernel may
-    /// first read the partition table, and the server must answer these reads. While this method waits, it
-    /// calls `waits` again and again.
+    /// Makes the block device. The process with the number `server` must already serve the queue: the kernel
+    /// may first read the partition table, and the server must answer these reads. While this method waits,
+    /// it calls `waits` again and again.
     pub fn start(&mut self, number: u32, server: u32, mut waits: impl FnMut()) -> io::Result<()> {
         self.give(START, number, 0, server.into())?;
         let pause = types::Timespec::from(PAUSE);

@@ -136,8 +136,8 @@ impl Queue {
     }
 
     /// Clears the signal, so that a poller finds the descriptor readable only when the driver has another
-    /// event. Afterwards the caller takes events until there are no more. A caller that stops earlier calls
-    /// [`Queue::ring_again`].
+    /// event. Afterwards the caller takes events until there are no more. If it stops before that, it must
+    /// call [`Queue::ring_again`].
     pub fn hear(&self) {
         self.ring.hear();
     }

@@ -1,4 +1,4 @@
-//! The verdict on each kind of rule, and its reasons.
+//! Tests the verdicts on rules, and the reasons that the verdicts give.
 
 use expect_test::expect;
 use serde_json::{Value, json};
