@@ -38,6 +38,6 @@ fn read(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// If the readings of two clocks are further apart than this, the thread was interrupted between them, and
-/// they are not compared.
+/// If it takes longer than this to read both clocks, the thread was interrupted in between, and the readings
+/// are not compared.
 const UNCERTAIN_MAX: Duration = Duration::from_micros(100);

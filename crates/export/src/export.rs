@@ -10,8 +10,8 @@ use dashpot_sys::seccomp::{Call, Lookup, User};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// The id of an export within its shard. A shard keeps connections, clients, stalls and budgets by export. It
-/// looks up the device behind the export only to talk to the engine.
+/// The id of an export within its shard. A shard keeps connections, clients, stalls and budgets separately
+/// for each export. It looks up the device behind the export only to talk to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExportId(pub(crate) u32);
 
@@ -88,7 +88,7 @@ pub struct Counts {
     /// do one.
     pub unsynced: AtomicU64,
     /// How often the program opened a file with `O_SYNC` or `O_DSYNC`. Each write to such a file is also a
-    /// sync, so a disk that holds only syncs misses it.
+    /// sync, so a disk that holds only syncs misses the writes.
     pub synced_opens: AtomicU64,
     /// How many I/Os the program started with `io_submit`.
     pub submitted: AtomicU64,

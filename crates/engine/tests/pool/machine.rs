@@ -43,7 +43,7 @@ pub(crate) struct Machine {
     /// The largest number of I/Os that one step has queued, or of blocks that one step has made dirty or
     /// clean.
     pub(crate) most_touched: u64,
-    /// The most moves of bytes, and ends of buffers, that one step has asked for.
+    /// The largest number of moves in one step. The end of a buffer counts as a move, too.
     pub(crate) most_moved: usize,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }

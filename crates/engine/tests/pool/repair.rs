@@ -18,8 +18,8 @@ const USED: [usize; 6] = [0, 1, 3, 1_023, 1_024, 2_047];
 /// The maximum number of bytes that the repair copies at a time.
 const PIECE: u64 = 128 << 10;
 
-/// A mirror and a model of it. The model has the contents that each used block may hold, each named by its
-/// last byte.
+/// A mirror and a model of it. The model knows which contents each used block may hold; a content is named by
+/// its last byte.
 struct Run {
     machine: Machine,
     random: Random,

@@ -131,8 +131,8 @@ mod tests {
 
     const HONEST: &str = "honest";
 
-    /// Lets the clients of a queue in as the acceptor does, until the client `HONEST` gets a place. Returns
-    /// how long that took. All other clients stall in the middle of their handshakes.
+    /// Admits the clients of a queue in the way that the acceptor does, until the client `HONEST` gets a
+    /// place. Returns how long that took. All other clients stall in the middle of their handshakes.
     fn honest_enters(mut queue: VecDeque<String>) -> (Duration, Pending<()>) {
         let mut places = Pending::default();
         let mut now = Instant::ZERO + HANDSHAKE_MAX;

@@ -26,7 +26,7 @@ impl DeviceId {
 pub enum EventRecord {
     /// A zio has finished.
     Zio(FinishedZio),
-    /// A client has joined. From here on, its id on the device stands for this name.
+    /// A client has joined. From this record on, the client's id on the device stands for the client's name.
     Joined {
         /// The device to which the client is connected.
         device: DeviceId,

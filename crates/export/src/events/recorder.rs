@@ -28,8 +28,8 @@ pub(crate) struct DeviceIds {
     /// The prober's disk is not in this list.
     disks: Vec<(DeviceId, bool)>,
     volumes: Vec<DeviceId>,
-    /// The names of the clients that exist from the start. On each disk of a pool, they are the pool and its
-    /// volumes.
+    /// The names of the clients that exist from the start. For each disk of a pool, these clients are the
+    /// pool and its volumes.
     names: Vec<(DeviceId, ClientId, Box<str>)>,
 }
 

@@ -1,16 +1,16 @@
 //! The boundary between frontends and shards.
 //!
 //! A frontend knows one protocol and the transport that carries it. The frontend turns received bytes into
-//! [`Request`]s and replies into bytes, and reads and writes its transport. A shard knows no protocol. It
-//! decides when to read from a connection and when to send to it, how much the connection may hold, and in
-//! which order replies leave. It owns the buffers of received and unsent bytes, and calls the engine and the
-//! stores.
+//! [`Request`]s, turns replies into bytes, and reads and writes its transport. A shard knows no protocol. The
+//! shard decides when to read from a connection and when to send to it, how much the connection may hold, and
+//! in which order replies leave. The shard also owns the buffers of received and unsent bytes, and calls the
+//! engine and the stores.
 //!
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call of
 //! [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room (see
 //! [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). On an io_uring, the
-//! frontend turns completions into messages whose layout is its own. It turns the head of each reply into a
-//! command, and queues the command until [`Frontend::flush`].
+//! frontend turns completions into messages whose layout is its own. The frontend turns the head of each
+//! reply into a command, and queues the command until [`Frontend::flush`].
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;

@@ -47,7 +47,8 @@ impl Answers {
         &self.listener
     }
 
-    /// Counts a sync that is held although dashpot could not do the sync itself before, as `--mode floor` asks.
+    /// Counts a sync that a rule with `--mode floor` holds although dashpot could not do the sync itself
+    /// first.
     pub(super) fn count_unsynced(&self) {
         self.counts.unsynced.fetch_add(1, Ordering::Relaxed);
     }

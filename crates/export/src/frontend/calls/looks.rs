@@ -13,7 +13,8 @@ use super::answers::Answers;
 #[derive(Debug)]
 pub(super) struct Looks {
     last: Instant,
-    /// The held calls that have not been asked about in this round. When none is left, the next round begins.
+    /// The held calls about which dashpot has not yet asked the kernel in this round. When none is left, the
+    /// next round begins.
     left: Vec<CallId>,
 }
 

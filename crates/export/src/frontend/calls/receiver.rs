@@ -236,8 +236,8 @@ impl Receiver {
 
 /// The receiver's decision about a call.
 enum Seen {
-    /// These disks hold the call. If this process cannot open the caller's descriptor, the path is the one by
-    /// which it opens the file.
+    /// These disks hold the call. If this process cannot open the caller's descriptor, it opens the file by
+    /// this path.
     Held(Vec<Found>, Option<PathBuf>),
     /// The call fails with `ENOSYS`.
     Refused,

@@ -199,7 +199,8 @@ impl<'a> Subject<'a> {
         format!("/proc/{}/fd/{number}", self.thread)
     }
 
-    /// Does a lookup with the rights of this process. If these are not enough, does it as the thread's user.
+    /// Does a lookup with the rights of this process. If these rights are not enough, does the lookup as the
+    /// thread's user.
     fn ask(&mut self, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         match lookup.answer() {
             Err(error @ (Errno::ACCESS | Errno::PERM)) => match owner(self.thread) {
@@ -213,8 +214,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Does a lookup as a user. Tries it without the user's supplementary groups first, because most lookups
-    /// do not need them, and finding them takes time.
+    /// Does a lookup as a user. Tries the lookup without the user's supplementary groups first, because most
+    /// lookups do not need the groups, and finding them takes time.
     fn ask_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         match self.follower.look_up_as(user, lookup) {
             Err(Errno::ACCESS) => {

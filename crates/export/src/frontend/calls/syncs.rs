@@ -1,5 +1,5 @@
-//! Syncs that dashpot does itself, before a rule with `--mode floor` holds the program's own sync.
-//! Threads of dashpot do these syncs, each with a descriptor of its own.
+//! Syncs that dashpot does itself, before a rule with `--mode floor` holds the program's own sync. Threads of
+//! dashpot do these syncs. Each sync uses a descriptor of its own.
 //!
 //! For each open file description, the kernel remembers which errors it has reported. So the program's own
 //! sync, which follows, still reports each error that dashpot's sync has seen.
@@ -37,7 +37,7 @@ impl Way {
             SystemCall::Fdatasync | SystemCall::SyncFileRange | SystemCall::Msync => Way::Fdatasync,
             SystemCall::Syncfs => Way::Syncfs,
             SystemCall::Sync => Way::Sync,
-            // dashpot cannot sync a write ahead of the call, because the bytes are not in the file yet.
+            // dashpot cannot sync a write's bytes before the call, because they are not in the file yet.
             _ => Way::None,
         }
     }

@@ -23,8 +23,8 @@ impl Thread {
         }
     }
 
-    /// Whether the thread still lives. If a thread with this number started after the call, it is another
-    /// thread.
+    /// Whether the thread still lives. If a thread with this number started after the call, the thread that
+    /// made the call has ended.
     pub(super) fn lives(self) -> bool {
         let stat = std::fs::read(format!("/proc/{}/stat", self.number.as_raw_nonzero()));
         let stat = stat.unwrap_or_default();
