@@ -51,8 +51,8 @@ impl Kind {
         matches!(self, Kind::Op(op) if ops.contains(&op))
     }
 
-    /// Whether a user's set of operations contains this kind. Writes that ask for durability count as
-    /// writes, so `fua` selects all writes.
+    /// Whether a user's set of operations contains this kind. A kind does not say whether a write must be
+    /// durable, so a set with `fua` contains all writes.
     pub fn is_in(self, ops: OpSet) -> bool {
         match self {
             Kind::Op(op) => {

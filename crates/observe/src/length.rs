@@ -28,8 +28,8 @@ impl Length {
         }
     }
 
-    /// The same length, but with the elapsed time of the devices. It can differ, because a source reads the
-    /// devices one after another.
+    /// This length, but with `elapsed` as the time between two readings of the devices. This time can differ
+    /// from the interval's, because a source reads the devices one after another.
     pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }

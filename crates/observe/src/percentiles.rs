@@ -1,4 +1,4 @@
-//! Percentiles, with the number of zios from which they are computed.
+//! Percentiles, with the number of I/Os from which they are computed.
 
 use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Percentiles of a latency. JSON: `{"n": 250, "p50_ns": 10025000, "p90_ns": …, "p95_ns": …,
 /// "p99_ns": …, "p99_9_ns": null, "max_ns": …}`.
 ///
-/// A percentile is `null` unless at least one zio is expected above it; for example, p99 needs 100 zios. A
+/// A percentile is `null` unless at least one I/O is expected above it; for example, p99 needs 100 I/Os. A
 /// percentile is at most 1.2 % off (the bucket's width). `n` is exact. So is the maximum, except that the
 /// maximum of an interval can be rounded up to its bucket's edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,12 +54,12 @@ impl Percentiles {
     }
 }
 
-/// The percentile at `ppm` millionths, in nanoseconds, if there are enough zios for it.
+/// The percentile at `ppm` millionths, in nanoseconds, if there are enough I/Os for it.
 pub fn percentile(latencies: &Histogram, ppm: u32) -> Option<u64> {
     is_enough(latencies.count(), ppm).then(|| latencies.quantile(ppm))?
 }
 
-/// Whether `n` zios are enough for a percentile, so that at least one zio is expected above it.
+/// Whether `n` I/Os are enough for a percentile: at least one of them must be expected above it.
 pub fn is_enough(n: u64, ppm: u32) -> bool {
     n >= 1_000_000 / u64::from(1_000_000 - ppm.min(999_999))
 }

@@ -9,17 +9,18 @@ use super::kind::Kind;
 use super::layer::Layer;
 use super::predicate::Predicates;
 
-/// The subject of a report, and its breakdown. A source always distinguishes devices and types.
+/// The subject of a report, and its breakdown. Even without a breakdown, a source distinguishes devices and
+/// types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The devices or pools that the report is about.
     pub subject: Subject,
-    /// The conditions on the I/Os that count. If the question is about single I/Os, the source gives only
-    /// these I/Os.
+    /// The conditions that I/Os must meet to count. If the question is about single I/Os, the source gives
+    /// only those that meet the conditions.
     pub predicates: Predicates,
     /// The breakdown of each operation.
     pub by: Option<Dimension>,
-    /// The numbers whose distribution is needed in addition to latencies.
+    /// The dimension whose distribution is needed in addition to that of latencies.
     pub measure: Option<Dimension>,
     /// Whether counts and bytes are enough. In that case, a source may leave the latencies out.
     pub counts_only: bool,
@@ -45,8 +46,8 @@ pub enum Needs {
 pub enum Subject {
     /// Devices at these layers, with their latencies.
     Latencies(Vec<Layer>),
-    /// Devices at a layer, with counts and sums only. The kernel has these figures even if no probe
-    /// watches the kernel.
+    /// Devices at a layer, with counts and sums only. The kernel has these figures even if no probe watches
+    /// its disks.
     Averages(Layer),
     /// Pools.
     Pools,
@@ -129,8 +130,8 @@ impl Question {
         own.chain(self.predicates.dimensions())
     }
 
-    /// The facts about single I/Os that the question needs from a source. The source must already have left
-    /// out the I/Os whose latencies are outside of the question's range.
+    /// The facts about single I/Os that the question needs from a source. A condition on `latency` adds no
+    /// need, because the source itself must leave out the I/Os that do not meet it.
     pub fn needs(&self) -> Needs {
         let own = self
             .by
@@ -151,7 +152,7 @@ impl Question {
         self.dimensions().next().is_none()
     }
 
-    /// Whether the question asks only how many I/Os failed, not how.
+    /// Whether the question asks only how many I/Os failed, not with which errors.
     pub fn counts_failed(&self) -> bool {
         self.counts_only && self.predicates.ask_for_any(Dimension::Error)
     }

@@ -108,7 +108,8 @@ impl Seen {
         own.extend(devices);
     }
 
-    /// The length of the interval for its devices, which the source reads one after another.
+    /// The length of the interval. A source reads the devices one after another, so the longest time between
+    /// two readings of a device counts.
     pub fn length(&self) -> Length {
         let length = Length {
             stopped: self.stopped,

@@ -63,7 +63,7 @@ struct Counted {
     bytes: u64,
     merged: u64,
     disk: Option<Box<Histogram>>,
-    /// `None` while the latency of each I/O equals its latency at the device.
+    /// `None` while the latency of each I/O from its arrival equals its latency at the device.
     total: Option<Box<Histogram>>,
     store: Option<Box<Histogram>>,
     measured: Option<Box<Histogram>>,
@@ -133,9 +133,9 @@ impl Tally {
         }
     }
 
-    /// Counts an I/O that has the same names as `like`, if the predicates select them. The I/O's time at the
-    /// device must be in the range that the question asks for. `alike` is as in [`Tally::add_alike`]. The
-    /// question must need no other number: see [`Question::needs`].
+    /// Counts an I/O that has the same names as `like`, if the predicates select these names. The I/O's time
+    /// at the device must be in the range that the question asks for. `alike` is as in [`Tally::add_alike`].
+    /// The question must need no number other than this time: see [`Question::needs`].
     pub fn add_latency(
         &mut self,
         like: &FinishedIo,
@@ -167,9 +167,9 @@ impl Tally {
         }
     }
 
-    /// Counts I/Os that have the same names as `like`, if the predicates select them. The I/Os' times at the
-    /// device must be in the range that the question asks for. The question must need no other number: see
-    /// [`Question::needs`].
+    /// Counts I/Os that have the same names as `like`, if the predicates select these names. The I/Os' times
+    /// at the device must be in the range that the question asks for. The question must need no numbers of
+    /// single I/Os: see [`Question::needs`].
     pub fn add_counts(&mut self, like: &FinishedIo, count: u64, bytes: u64) {
         if self.predicates.select_names(like) {
             let Place(place) = self.place(like);

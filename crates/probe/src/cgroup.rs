@@ -101,7 +101,7 @@ const UNIFIED: u32 = 0;
 /// The target of `/proc/PID/ns/cgroup` for a process in the host's first cgroup namespace. Its number is the
 /// kernel's constant `PROC_CGROUP_INIT_INO`.
 const INITIAL_NAMESPACE: &str = "cgroup:[4026531835]";
-/// A flag of a task, from the kernel's `sched.h`.
+/// The flag of a task that is exiting, from the kernel's `sched.h`.
 const PF_EXITING: u64 = 4;
 
 #[cfg(test)]

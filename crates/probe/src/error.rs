@@ -31,10 +31,10 @@ pub enum TraceError {
         /// The fault in the description.
         why: String,
     },
-    /// Another program has ended the recording, so later events are missing.
+    /// Another program has switched off the recording of events, so later events are missing.
     #[error("another program has set {path} to 0, and events are missing since then: watch again")]
     SwitchedOff {
-        /// The file that switches the recording on and off.
+        /// The file that switches the recording of events on and off.
         path: String,
     },
     /// Reading or writing failed.

@@ -34,7 +34,7 @@ pub(crate) enum TaskEvent {
     Made {
         /// The number of the task.
         pid: i32,
-        /// The number of the task that made it.
+        /// The number of the task that made the new task.
         maker: i32,
         /// The flags of `clone`.
         flags: u64,
@@ -159,7 +159,7 @@ impl Follower {
         };
         match cgroup {
             Some(cgroup) => self.put(pid, process, cgroup),
-            // The number may still stand for an earlier task.
+            // The number may still be that of an earlier task, which must be forgotten.
             None => drop(self.tasks.remove(&pid)),
         }
     }

@@ -213,7 +213,7 @@ fn a_child_made_into_a_cgroup_that_is_gone_counts_in_its_makers_and_is_marked() 
         paths.map(|path| path.expect("known").to_string())
     };
     assert_eq!(of(true), ["/1 (inherited)", "/1 (inherited)"]);
-    // In a hierarchy of cgroup v1 the flag has no meaning.
+    // In a hierarchy of cgroup v1, `CLONE_INTO_CGROUP` has no meaning.
     assert_eq!(of(false), ["/1", "/1"]);
     assert_eq!(&*mark(&mark("/1")), "/1 (inherited)");
     assert_eq!(Follower::new(true).of(7, &mut host), None);

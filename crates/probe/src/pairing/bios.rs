@@ -106,7 +106,7 @@ impl Bios {
             self.unmatched += 1;
             return None;
         };
-        // The end may belong to another bio, which the probe never saw.
+        // The end may belong to another bio, which the probe never saw, so the pairing does not use it.
         if self.queued.is_doubtful(&bio) {
             self.queued.dropped += 1;
             return None;

@@ -18,7 +18,7 @@
 //! pairing finds no bio for some sectors of a discard, it therefore assumes that other waiting discards were
 //! merged into it.
 //!
-//! A request has no time of queueing if the probe missed any of its bios. Examples are a flush that the
+//! A request has no time of queueing if the probe missed any of its bios. This is so for a flush that the
 //! kernel itself makes, a command from a driver or a program, I/O that dm-multipath passes on, and I/O that
 //! was queued before the watch began. Kernels before 4.13 queue the remaining part of a split bio once more.
 //!
@@ -210,7 +210,7 @@ impl Requests {
             self.end_unissued(record);
             return None;
         };
-        // The end may belong to another request, which the probe never saw.
+        // The end may belong to another request, which the probe never saw, so the pairing does not use it.
         if request.is_doubtful || self.issued.is_doubtful(&request) {
             self.issued.dropped += 1;
             return None;
@@ -231,8 +231,8 @@ impl Requests {
         None
     }
 
-    /// Takes out the issued request that ends with the event's sectors or, if there is none, the one that
-    /// begins with them.
+    /// Takes out the issued request whose remaining sectors are exactly the event's or, if there is none, a
+    /// request that begins with the event's sectors.
     fn take_issued(&mut self, record: &Record) -> Option<Request> {
         let sectors = u64::from(record.sectors);
         let place = place_of(record);
@@ -272,10 +272,10 @@ impl Requests {
         request
     }
 
-    /// Takes a waiting bio at the beginning of a request with `left` sectors left: a bio with exactly these
-    /// sectors, or else the first bio there. The pairing thus needs one look-up for a bio that was not
-    /// merged, and for a merged request one look-up more than the request has bios. A doubtful bio may belong
-    /// to another request, so the pairing treats it as not seen.
+    /// Takes a waiting bio for the last `left` sectors of a request: a bio with exactly these sectors, or
+    /// else the first bio that begins where they begin. The pairing thus needs one look-up for a bio that was
+    /// not merged, and for a merged request one look-up more than the request has bios. A doubtful bio may
+    /// belong to another request, so the pairing treats it as not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
         let sectors = u64::from(record.sectors);
@@ -291,7 +291,8 @@ impl Requests {
         part.filter(|part| !self.waiting.is_doubtful(part))
     }
 
-    /// Takes a discard. Discards are rare enough for a scan of all waiting bios.
+    /// Takes any waiting discard of at most `left` sectors. Discards are rare enough for a scan of all
+    /// waiting bios.
     fn take_discard(&mut self, record: &Record, left: u64) -> Option<Request> {
         if record.rwbs.operation() != b'D' {
             return None;

@@ -91,7 +91,7 @@ impl<T: Seen> Table<T> {
         if self.chains.is_empty() {
             return None;
         }
-        // One look-up finds the chain, and removes it if it becomes empty.
+        // The same look-up serves to find the chain, and to remove the chain if it becomes empty.
         let Entry::Occupied(chain) = self.chains.entry(place) else {
             return None;
         };

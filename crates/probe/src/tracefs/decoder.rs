@@ -1,4 +1,4 @@
-//! Decodes the records of one event, of any group.
+//! Decodes the records of one kind of event. The event may be of any group.
 
 use super::{events, syncs, tasks};
 use crate::record::Entry;

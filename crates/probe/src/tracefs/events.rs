@@ -33,7 +33,7 @@ const KINDS: [Kind; 6] = [
     Kind::BioComplete,
 ];
 
-/// The events that the options need, each with the disks that need it.
+/// The events that the options need, each with the disks for which the options need it.
 pub(crate) fn wanted(options: &Options) -> Vec<(Kind, Vec<Number>)> {
     let queue = options.start == Start::Queue || options.submitters;
     let disks = |kind: Kind| disks(&options.devices, |layer| kind.is_wanted(layer, queue));

@@ -38,7 +38,7 @@ pub enum FormatError {
     /// A field is missing.
     #[error("it has no field '{0}'")]
     NoField(&'static str),
-    /// The parts of a page do not follow one another.
+    /// The description is not that of a page, or the page would be larger than any that a kernel has.
     #[error("its fields are not those of a page")]
     NoPage,
 }

@@ -132,7 +132,7 @@ fn make(instances: &Path) -> Result<PathBuf, TraceError> {
 }
 
 /// Removes the instances of dead owners. If a program keeps an instance open, the instance cannot be removed.
-/// This function then stops the instance's recording, and the next tracer tries again to remove it.
+/// This function then makes the instance stop recording events, and the next tracer tries again to remove it.
 fn remove_dead(instances: &Path) {
     let entries = fs::read_dir(instances).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
@@ -181,7 +181,7 @@ fn tell(path: &Path, words: &str) -> io::Result<()> {
 }
 
 /// Removes an instance. A reader that is just closing its file may keep the kernel from removing the instance
-/// for a moment.
+/// for a moment, so this function tries several times.
 fn remove(path: &Path) -> io::Result<()> {
     let _ = tell(&path.join("tracing_on"), "0");
     let _ = tell(&path.join("events/enable"), "0");

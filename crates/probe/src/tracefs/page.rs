@@ -168,7 +168,7 @@ impl Cursor {
         self.word(page, WORD).map(|word| word as usize)
     }
 
-    /// A time of more than 27 bits, of which the second word has the higher bits.
+    /// A time of more than 27 bits. Its higher bits are in the event's second word.
     fn long_time(&self, page: &[u8], low: u64) -> Result<u64, PageError> {
         let high = self.word(page, WORD)?;
         Ok((u64::from(high) << DELTA_BITS) | low)
@@ -180,7 +180,7 @@ impl Cursor {
         Ok(u32::from_ne_bytes(word))
     }
 
-    /// Bytes after the event's beginning, if they are within the page.
+    /// The `length` bytes that begin `skip` bytes after the event's beginning, if they are within the page.
     fn bytes<'a>(&self, page: &'a [u8], skip: usize, length: usize) -> Result<&'a [u8], PageError> {
         let written = page.get(..self.end).unwrap_or_default();
         let bytes = written.get(self.at + skip..);

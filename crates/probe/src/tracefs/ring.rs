@@ -38,7 +38,7 @@ struct Reader {
     decoders: Vec<(u16, Decoder)>,
 }
 
-/// The buffer of one CPU, read up to an event of one of its pages.
+/// The buffer of one CPU, and the reader's place in one of its pages.
 #[derive(Debug)]
 struct Cpu {
     path: PathBuf,

@@ -11,7 +11,7 @@ use crate::cgroup::Hierarchy;
 use crate::error::TraceError;
 use crate::sync::SyncCall;
 
-/// The file of an instance that switches the recording on and off.
+/// The file of an instance that switches its recording of events on and off.
 pub(crate) const SWITCH: &str = "tracing_on";
 
 /// Configures an instance, which does not record any events yet.
@@ -100,8 +100,9 @@ pub(crate) fn enable_tasks(
     }))
 }
 
-/// Makes an instance record those events of calls that sync and of file systems that the kernel has, and
-/// appends their decoders. A kernel whose file systems have no such events still has the events of calls.
+/// Makes an instance record the events of calls that sync, and those events of file systems that the kernel
+/// has. Appends the decoders of all these events. A kernel whose file systems have no such events still has
+/// the events of calls.
 pub(crate) fn enable_syncs(
     instance: &Instance,
     decoders: &mut Vec<(u16, Decoder)>,

@@ -1,4 +1,5 @@
-//! A naive block device makes events of random requests and knows the truth about them.
+//! A naive block device. It makes the events of random requests, and knows the true facts about these
+//! requests.
 //!
 //! The device never has two requests for the same sectors of a disk at once, because events could not
 //! distinguish the two requests. Another test makes several requests for the same sectors, and asserts less
