@@ -109,8 +109,8 @@ pub enum Command {
         /// the command also completes the zios that are still held by rules that were removed earlier.
         release: bool,
     },
-    /// Makes new zios of a disk wait before they choose a lane. The engine answers when no zio of the disk is
-    /// in flight any more.
+    /// Makes new zios of a disk wait before they choose a lane. The engine answers when all zios that the
+    /// disk has already issued have ended.
     Suspend {
         /// The disk.
         disk: DiskId,

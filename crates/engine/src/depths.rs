@@ -11,8 +11,9 @@ use crate::time::Duration;
 /// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] also stands for all larger
 /// numbers.
 ///
-/// The engine updates these times twice for each zio, so an update is a single addition. The engine computes
-/// how long the device was busy, and how many zios were in flight in that time, only when a caller asks.
+/// The engine updates these times twice for each zio, so an update must be cheap: it is a single addition.
+/// The engine computes how long the device was busy, and how many zios were in flight in that time, only when
+/// a caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
     /// The nanoseconds spent with each number of zios, from 0 to the greatest number so far. The list grows

@@ -50,7 +50,7 @@ pub(crate) struct Disk {
 struct Suspension {
     since: Instant,
     lasts: Option<Duration>,
-    /// The commands that wait until no zio is in flight.
+    /// The commands that are answered when all issued zios have ended.
     waiters: Vec<CommandId>,
 }
 

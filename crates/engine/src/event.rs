@@ -165,8 +165,8 @@ impl Event {
             suspend: self.issued.since(self.admitted),
             store,
             // The hold is what remains of the time between the issue and the offer. If a hold before the
-            // store's work ended late, this is part of the lateness, because the target is then the moment at
-            // which the store would have finished if the driver had asked it in time.
+            // store's work ended late, its delay is part of the lateness, because the target is then the
+            // moment at which the store would have finished if the driver had asked it in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,
             reply: self.ended.since(self.offered),

@@ -125,7 +125,7 @@ fn kernel_nbd() -> Way {
     }
 }
 
-/// The warning about the kernel's NBD client. We saw the stall with Linux 6.12.
+/// The warning about the kernel's NBD client. We saw with Linux 6.12 what this warning describes.
 const KERNEL_NBD_WARNING: &str = "Beware: with N connections, more than one, a stall beyond about N \
      times 30 s fails the I/O and leaves a node that is dead until it is attached again; with one, \
      the I/O waits. Programs see every error as EIO";

@@ -71,8 +71,8 @@ pub(super) struct Changes {
     pub(super) places: Vec<(Duration, String)>,
 }
 
-/// Reads the changes of the lab, and their times. `registry` has the rules at the start. Adds rules that are
-/// armed later to `ever_armed`.
+/// Reads the changes of the lab, and their times. `registry` has the rules that are armed at the start. Adds
+/// rules that are armed later to `ever_armed`.
 pub(super) fn read_changes(
     file: &Section<'_>,
     disks: &[DiskSpec],

@@ -8,7 +8,7 @@
 )]
 pub(super) struct Key {
     pub(super) name: &'static str,
-    /// The kind of value, in the words of docs/lab.md, "Values".
+    /// The kind of the value, in the words of the section "Values" of docs/lab.md.
     pub(super) kind: &'static str,
     /// A value, as TOML.
     pub(super) example: &'static str,

@@ -7,7 +7,8 @@ use dashpot_rules::ParseError;
 use dashpot_sim::SetupError;
 use dashpot_sim::scenario::Scenario;
 
-/// The file of a scenario, and the place in it, `LINE: [TABLE]`, of each item of its lists.
+/// The lab file of a scenario and, for each item in the scenario's lists, the item's place in the file:
+/// `LINE: [TABLE]`.
 #[derive(Debug, Default)]
 pub(super) struct Origin {
     pub(super) path: PathBuf,

@@ -163,7 +163,7 @@ fn examples_of_keys_are_toml() {
     }
 }
 
-/// A lab with one more line in a table.
+/// A small lab that has this line in this table.
 fn lab_with(table: &str, line: &str) -> String {
     let tables = [
         ("pool", "[pool.p]\ndisks = [\"a\"]\n"),
@@ -181,7 +181,9 @@ fn lab_with(table: &str, line: &str) -> String {
     texts.concat()
 }
 
-/// Checks the keys that a simulation reads. The keys of the legacy throttle need a volume that uses it.
+/// For each key that a simulation reads, checks that a lab which states the key's default equals a lab
+/// without the key. Leaves out the keys of the legacy throttle, because they need a volume with that
+/// throttle.
 #[test]
 fn defaults_are_what_a_lab_without_the_key_has() {
     let read = |text: &str| {

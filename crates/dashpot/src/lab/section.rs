@@ -89,7 +89,7 @@ impl<'a> Section<'a> {
             .collect()
     }
 
-    /// The values of a key that is a list of words and of lists of words. A single word counts as a list of
+    /// The values of a key whose list may have words and lists of words. A single word counts as a list of
     /// one word.
     pub(super) fn nested_list<T>(
         &self,

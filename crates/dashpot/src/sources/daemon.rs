@@ -236,8 +236,8 @@ impl Look {
     }
 }
 
-/// Prepares the daemon's answer: names sizes as ranges, and keeps only failed I/Os if the question asks for
-/// them. Fails if the daemon's histograms have a different layout from ours.
+/// Prepares the daemon's answer: names sizes as ranges and, if the question is only about failed I/Os, keeps
+/// only these. Fails if the daemon's histograms have a different layout from ours.
 fn checked(
     answer: Result<DiskLatency, ClientError>,
     asked: Counters,
@@ -280,8 +280,8 @@ fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }
 
-/// For how long the host kept these disks' shards from running between two snapshots: the time of the shard
-/// that was kept longest.
+/// How long the host kept a shard of these disks from running between two snapshots, for the shard that was
+/// kept longest.
 fn stopped(earlier: &[DiskLatency], later: &[DiskLatency]) -> Duration {
     let pairs = earlier.iter().zip(later);
     let each = pairs.map(|(earlier, later)| {

@@ -3,7 +3,8 @@
 use anyhow::bail;
 use dashpot_probe::Device;
 
-/// Whether `words` cannot be the name of a daemon's disk or volume. The name of a volume contains a '/'.
+/// Whether `words` cannot be the name of a daemon's disk or volume. The name of a volume contains a '/', but
+/// does not begin with one.
 pub(super) fn is_surely_the_kernels(words: &str) -> bool {
     words.starts_with('/') || (words.contains(',') && !words.starts_with(','))
 }

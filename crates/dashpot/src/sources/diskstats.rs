@@ -19,7 +19,7 @@ pub(super) struct Counters {
     pub(super) reads: Transfers,
     pub(super) writes: Transfers,
     pub(super) discards: Transfers,
-    /// Flushes have no bytes, and are not merged like other I/Os.
+    /// For flushes, the kernel counts neither bytes nor merges.
     pub(super) flushes: Transfers,
     /// The present number of I/Os in flight.
     pub(super) in_flight: u64,

@@ -10,7 +10,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// The owner of a layer in a recording of the disks of both.
+    /// The owner of a layer, in a recording of the kernel's disks and a daemon's disks.
     pub(crate) fn of(layer: Layer) -> Owner {
         match layer {
             Layer::Kernel | Layer::Fs => Owner::Kernel,
@@ -18,7 +18,7 @@ impl Owner {
         }
     }
 
-    /// The word in marks of a recording of the disks of both.
+    /// The word for the owner in the marks of a recording of the kernel's disks and a daemon's disks.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Owner::Kernel => "kernel",
@@ -32,7 +32,7 @@ impl Owner {
         both.find(|owner| owner.word() == word)
     }
 
-    /// The owner with whose word the text of a mark begins. A colon and more may follow.
+    /// The owner whose word begins the text of a mark. A colon and more may follow.
     pub(crate) fn of_text(text: &str) -> Option<Owner> {
         Owner::of_word(text.split_once(':').map_or(text, |(word, _)| word))
     }

@@ -154,7 +154,7 @@ impl Reader {
             return Ok(false);
         }
         // The lost events may be from any time since the last reading. So this interval, which reports the
-        // loss, takes all events that have come, and no other interval looks idle because of the loss.
+        // loss, takes all events that have come. Then no other interval looks idle because of the loss.
         if progress.lost > 0 {
             self.read(u64::MAX)?;
         }
@@ -219,7 +219,7 @@ impl Reader {
     }
 
     /// The I/Os in flight at the interval's end. Doubtful I/Os, whose end may be among the lost events, count
-    /// only if there are no others, because most of them have probably ended.
+    /// only if the device has no other I/Os in flight, because most doubtful I/Os have probably ended.
     fn in_flight(&mut self, device: &Device, at_ns: u64) -> InFlight {
         let own = self.tracer.in_flight();
         let own: Vec<_> = own

@@ -61,9 +61,9 @@ impl Named {
 }
 
 impl Target {
-    /// Finds a target. A path or a number (`7,0`) means a kernel's disk, and so does every word if the user
-    /// gives `--kernel`. Any other name means the daemon's disk or volume with that name, if there is one,
-    /// and otherwise the kernel's disk.
+    /// Finds a target. A path or a number (`7,0`) means one of the kernel's disks, and so does every word if
+    /// the user gives `--kernel`. Any other name means the daemon's disk or volume with that name, if there
+    /// is one, and otherwise one of the kernel's disks.
     pub(crate) fn find(api: Option<&ApiAddress>, args: &DeviceArgs) -> anyhow::Result<Target> {
         if args.kernel && args.devices.is_empty() {
             return Ok(Target::Kernel(Device::all()?, Named::No));
@@ -232,8 +232,8 @@ impl Target {
         }
     }
 
-    /// Refuses a question about volumes and disks at once that only events or the daemon's memory can answer,
-    /// because dashpot reads events, and the memory, one layer at a time.
+    /// Refuses a question about both volumes and disks, if only events or the daemon's memory can answer it:
+    /// dashpot reads these one layer at a time.
     fn check_events(&self, question: &Question) -> Result<(), ParseError> {
         let layers = question.layers();
         let is_both =

@@ -5,18 +5,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::signals::now_ns;
 
-/// The way from the clock of a source to nanoseconds since 1970.
+/// Converts times of a source's clock into nanoseconds since 1970, and into times of this host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Axis {
     pub(crate) ahead_ns: u64,
-    /// By how much the way may be wrong. It is 0 for this host's own clock.
+    /// By how much a converted time may be wrong. It is 0 for this host's own clock.
     off_ns: u64,
     /// The source's clock minus `CLOCK_MONOTONIC`.
     apart_ns: i64,
 }
 
 impl Axis {
-    /// The way from this host's own clock.
+    /// The axis of this host's own clock.
     pub(crate) fn here() -> Axis {
         Axis {
             ahead_ns: unix_ns().saturating_sub(now_ns()),
@@ -33,7 +33,7 @@ impl Axis {
         Ok(here.to(clock_ns, before_ns..=now_ns()))
     }
 
-    /// The way from a clock that had this time at some moment between two moments of this host's clock.
+    /// The axis of a clock that showed `clock_ns` at some moment between two moments of this host's clock.
     fn to(self, clock_ns: u64, between: RangeInclusive<u64>) -> Axis {
         if between.contains(&clock_ns) {
             return self;
@@ -49,8 +49,8 @@ impl Axis {
         }
     }
 
-    /// The same way from this host's clock, if the source has that clock. Returns by how much the way may be
-    /// wrong.
+    /// Takes over `ahead_ns` from another source, if this axis is that of this host's own clock. Returns by
+    /// how much a converted time may be wrong.
     pub(super) fn put_on(&mut self, ahead_ns: u64) -> u64 {
         if self.off_ns == 0 {
             self.ahead_ns = ahead_ns;

@@ -34,7 +34,7 @@ pub struct DiskConfig {
 #[derive(Debug, Default)]
 pub struct Engine {
     disks: Vec<Disk>,
-    /// Whether each disk belongs to a pool.
+    /// For each disk, whether it belongs to a pool.
     pooled: Vec<bool>,
     /// The zios of disks that belong to no pool.
     alone: Zios,

@@ -84,7 +84,7 @@ impl Engine {
         Some(Zio { id, ..flight.zio })
     }
 
-    /// The sources or destinations of a child's bytes, in the order of their offsets.
+    /// Where the bytes of a child come from or go to, in the order of their offsets on the disk.
     pub fn segments(&self, id: ZioId) -> impl Iterator<Item = Segment> {
         let child = id
             .inner()

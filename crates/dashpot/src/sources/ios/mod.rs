@@ -48,7 +48,7 @@ pub(super) struct IoSource<S> {
     stream: S,
     stop: Stop,
     predicates: Predicates,
-    /// The way from the stream's clock to nanoseconds since 1970.
+    /// Converts times of the stream's clock into nanoseconds since 1970.
     axis: Axis,
     /// When the watch is due to end, on this program's clock.
     ends_ns: u64,
@@ -155,7 +155,8 @@ impl<S: Stream> Source for IoSource<S> {
             return Vec::new();
         };
         let mut ios = self.stream.in_flight(now_ns);
-        // The caller ends these I/Os, on this host's clock.
+        // The caller moves the end of these I/Os to the present on this host's clock, so convert their times
+        // to this clock.
         for io in &mut ios {
             io.begun_ns = self.axis.here_ns(io.begun_ns);
             io.ended_ns = self.axis.here_ns(io.ended_ns);

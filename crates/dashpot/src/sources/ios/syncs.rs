@@ -19,7 +19,7 @@ pub(in crate::sources) struct SyncStream<'a> {
     places: Places<'a>,
 }
 
-/// Finds the watched device below a file.
+/// Finds the watched device on which a file lies.
 struct Places<'a> {
     devices: &'a [Device],
     /// The name under which calls on all other devices count; `None` if they do not count.

@@ -62,7 +62,7 @@ fn that_took(like: &FinishedIo, ns: u64) -> FinishedIo {
     }
 }
 
-/// Whether the counts of seconds can answer a question.
+/// Whether the per-second counts can answer a question.
 pub(super) fn answer(question: &Question) -> bool {
     let is_counted = |by| matches!(by, Dimension::Device | Dimension::Op);
     let is_known = |by| is_counted(by) || by == Dimension::Latency;
@@ -112,7 +112,7 @@ impl Sums {
         each.map(|(le_ns, n)| ((*le_ns).min(self.max_ns), *n))
     }
 
-    /// The rounded latencies, with their exact sum.
+    /// The rounded latencies, with the sum that they had before rounding.
     fn latencies(&self) -> Histogram {
         let rounded: Histogram = self.rounded().collect();
         let mut sparse = rounded.to_sparse();

@@ -20,7 +20,7 @@ pub(super) struct History {
     /// The times in which the recording was made. An end of `u64::MAX` means that the recording has
     /// no mark for this end.
     sessions: Vec<Period>,
-    /// When the recording went on without the disks of an owner.
+    /// The owners without whose disks the recording went on, and the time at which each began to be missing.
     pub(super) ends: Vec<(Owner, u64)>,
     /// The conditions of the cut; `None` if the recording is not a part of another recording.
     pub(super) cut: Option<String>,

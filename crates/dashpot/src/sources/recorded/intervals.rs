@@ -28,7 +28,7 @@ pub(super) struct RecordedIntervals<'a> {
     /// The blocks that were read for the last interval. The next interval often begins in the last row group
     /// of these blocks.
     blocks: Blocks,
-    /// Whether the counts of seconds can answer the question for seconds that lack single I/Os.
+    /// Whether per-second counts can answer the question for seconds that lack single I/Os.
     counts: bool,
     /// How busy the devices were, if the question asks for it.
     busy: Option<BusyDevices>,
@@ -157,8 +157,8 @@ impl Source for RecordedIntervals<'_> {
     }
 }
 
-/// The I/Os of a device that were in flight when the last file was sealed; none if an I/O ended after that. A
-/// recorder writes I/Os in flight with their age when the file was sealed.
+/// The I/Os of a device that were in flight when the last file was sealed; none if an I/O ended after that.
+/// In the recording, an I/O in flight has the age that it had when the file was sealed.
 fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let sealed_ns = own().map(|io| io.at_ns).max();

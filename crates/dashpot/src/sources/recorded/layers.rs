@@ -24,7 +24,7 @@ impl<'a> RecordedLayers<'a> {
         }
     }
 
-    /// The losses of an interval, each once, whatever the number of layers that it concerns.
+    /// How many I/Os were lost in an interval. A loss that concerns several layers counts once.
     fn lost(&self, span: &Span) -> u64 {
         let layers: Vec<Layer> = self.parts.iter().map(Recorded::layer).collect();
         let period = Period {

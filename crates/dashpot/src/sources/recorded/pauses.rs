@@ -7,7 +7,7 @@ use super::period::Recorded;
 use super::spans::Period;
 
 impl Recorded {
-    /// Prints which parts of the period are missing. `counts` is true if the counts of seconds answer the
+    /// Prints which parts of the period are missing. `counts` is true if the per-second counts answer the
     /// question.
     pub(crate) fn tell_gaps(&self, counts: bool) {
         if let Some(cut) = self.cut.as_ref().filter(|cut| !cut.is_empty()) {
@@ -37,7 +37,7 @@ impl Recorded {
             from_ns: session.to_ns,
             to_ns: next.from_ns,
         });
-        // The disks of one owner may have ended before the recording.
+        // The recording may have gone on without the disks of one owner.
         let ended = self.sessions.last().filter(|last| {
             let own = self
                 .ends

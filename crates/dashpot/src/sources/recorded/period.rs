@@ -37,7 +37,7 @@ pub(crate) struct Recorded {
     pub(super) counted: Counted,
     /// The times in which the recording was made.
     pub(super) sessions: Vec<Period>,
-    /// When the recording went on without the disks of an owner.
+    /// The owners without whose disks the recording went on, and the time at which each began to be missing.
     pub(super) ends: Vec<(Owner, u64)>,
     /// The conditions on the I/Os, if the recording is a part of another recording.
     pub(super) cut: Option<String>,
@@ -372,7 +372,7 @@ fn nothing(path: &Path) -> String {
     format!("nothing was recorded: '{path}' has no I/O; the first file appears within 10 s")
 }
 
-/// The kinds of facts that a recording without marks has of disks, judged by their first I/O that has ended.
+/// The kinds of facts about disks in a recording without marks, as the first I/O that has ended shows them.
 fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
     let query = Query {
         columns: vec![column::LAYER, column::OUTCOME, column::THROTTLE],

@@ -65,7 +65,7 @@ impl Counted {
         Counted(counted)
     }
 
-    /// Whether the recording has no such second.
+    /// Whether no second lacks single I/Os.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

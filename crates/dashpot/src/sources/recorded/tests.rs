@@ -1,5 +1,5 @@
-//! A recording of the kernel's disks and a daemon's disks with the same names is two: no answer about the one has
-//! anything of the other.
+//! A recording may have a disk of the kernel and a disk of a daemon with the same name. An answer about one
+//! of them has nothing of the other.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -134,7 +134,7 @@ proptest! {
         let files = [early, late];
         record(scratch.path(), &files, lost);
         if is_deleted {
-            // Only the counts of seconds are left of the first file.
+            // Of the first file, only the per-second counts are left.
             let folder = std::fs::read_dir(scratch.path().join("ios")).expect("the files");
             let first = folder.map(|file| file.expect("a file").path()).min();
             std::fs::remove_file(first.expect("a first file")).expect("a removal");
