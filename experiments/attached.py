@@ -23,7 +23,7 @@ TOOLS = ["fio", "iostat", "losetup"]
 NODES = ["/dev/fuse", "/dev/loop-control", "/sys/kernel/tracing/events/block"]
 # Both kinds of iostat first report the time since the host was started; that first report is left out.
 COLUMNS = ["fio p50", "rule p50", "iolat. p50", "fio mean", "iostat", "ours", "fio IOPS", "iostat", "ours", "iolat."]
-# The width of a bucket of iolatency.
+# The width of a bucket of iolatency, as a share of the latency.
 BUCKET = 0.022
 
 
@@ -86,7 +86,7 @@ def looked_at(lab, node, direction):
 
 
 def median_of(log):
-    """The median in milliseconds of the total latencies that fio wrote down."""
+    """The median in milliseconds of the total latencies that fio logged."""
     return statistics.median(int(line.split(",")[1]) for line in log.read_text().splitlines()) / 1e6
 
 

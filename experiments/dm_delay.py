@@ -15,7 +15,7 @@ SECONDS = 8
 
 
 class Fio:
-    """fio, which loads a disk at the article's depth for a while."""
+    """Runs fio, which loads a disk at the article's depth."""
 
     def __init__(self, uri, direction, seconds=SECONDS):
         self.direction = direction
@@ -61,7 +61,8 @@ def delayed(claims, lab, direction, delay_ms, article):
 
 
 def iostat(lab, seconds):
-    """iostat's reports, one for each second. Omits the first report, which covers the time since the start."""
+    """iostat's reports, one for each second. Leaves out the first report, which covers the time since the daemon's
+    start."""
     return lab.ask("iostat", "-x", "1", str(seconds + 1)).split("\n\n", 1)[1]
 
 

@@ -92,7 +92,7 @@ def daemon(*disks):
 
 @contextlib.contextmanager
 def serving(*words):
-    """A daemon with these words of `dashpot serve`."""
+    """A daemon of `dashpot serve` with these arguments."""
     with tempfile.TemporaryDirectory(prefix="dashpot.") as directory:
         served = Daemon(directory, words)
         try:

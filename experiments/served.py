@@ -15,7 +15,7 @@ from throttle import DOCS, LABS, MS, POLICIES, Table, op, simulate, span
 VOLUME = "tank/foo"
 THREADS, BLOCK = 256, "8K"
 WARM_UP_SECONDS, SECONDS = 30, 60
-# The client goes on until the daemon has reported.
+# The client runs this much longer than the daemon measures, so that it still runs when the daemon reports.
 SPARE_SECONDS = 5
 WAYS = ("simulated", "served")
 # The vertical axis goes from less than one write to more than all writes.

@@ -58,7 +58,7 @@ def between(latency, low_ns, high_ns):
 
 
 def span(ns):
-    """A time in three digits, as dashpot prints it, with a blank before its unit."""
+    """A time with three digits, as dashpot prints it, with a blank before its unit."""
     if ns is None:
         return "–"
     for size, unit in ((S, "s"), (MS, "ms"), (1_000, "µs")):

@@ -67,7 +67,7 @@ def parse(text):
 
 
 class Writer(threading.Thread):
-    """A client that writes in bursts until it is told to stop. Each burst waits for the end of the last one."""
+    """A client that writes in bursts until it is told to stop. Each burst waits for the end of the previous one."""
 
     def __init__(self, uri, bursts, pause):
         super().__init__()

@@ -1,5 +1,5 @@
-"""Uses dashpot.testcontainers with the real library and a real engine of containers, at $DOCKER_HOST. Prints the
-outcome: real_container.py IMAGE PROGRAM SCENARIO. IMAGE has a shell, and an entry point that runs the shell.
+"""Uses dashpot.testcontainers with the real library and a real container engine, at $DOCKER_HOST. Prints the outcome:
+real_container.py IMAGE PROGRAM SCENARIO. IMAGE has a shell, and an entry point that runs the shell.
 """
 
 import json

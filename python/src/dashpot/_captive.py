@@ -16,7 +16,7 @@ from ._binary import find_program
 from ._daemon import Daemon
 from ._errors import DashpotError, NotStarted
 
-# When it is ready, `serve` prints its API's address after this word.
+# When `serve` is ready, it prints its API's address after this word.
 _ANNOUNCED = "API  "
 # A Python script that writes the API's address to the file descriptor whose number is its first argument, and then
 # becomes the command in its other arguments.
@@ -129,7 +129,8 @@ def _start(
 
 
 def _announced(process: subprocess.Popen[bytes], reading: int, deadline: float) -> str:
-    """Waits until clients can connect, when the daemon prints the address of its API, and returns the address."""
+    """Waits until the daemon prints the address of its API, which it does when clients can connect, and returns the
+    address."""
     said = b""
     while True:
         left = deadline - time.monotonic()

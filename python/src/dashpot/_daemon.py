@@ -154,7 +154,8 @@ class Daemon(Mapping[str, Disk]):
 
 
 def connect(api: Optional[str] = None) -> Daemon:
-    """Connects to a daemon that runs already: at `api`, or else at $DASHPOT_API, or else this user's `dashpot serve`."""
+    """Connects to a daemon that runs already: at `api`, or else at $DASHPOT_API, or else at the default address of
+    this user's `dashpot serve`."""
     daemon = Daemon(api or default_address())
     daemon.version  # This request raises now if no daemon answers at the address.
     return daemon

@@ -44,7 +44,7 @@ class Disk:
         return Rule(self._daemon, self.name, words, name, allow_idle)
 
     def hang(self, words: str = "") -> Rule:
-        """A rule that never completes I/Os, until its block ends: `disk.hang("-T write --first 1")`."""
+        """A rule that holds I/Os until its block ends: `disk.hang("-T write --first 1")`."""
         return self.rule(f"--hang {words}".rstrip())
 
     def inject(self, words: str, *, name: Optional[str] = None) -> List[int]:
@@ -53,7 +53,8 @@ class Disk:
         return [rule["id"] for rule in armed]
 
     def clear(self, release: bool = True) -> None:
-        """Clears the disk's rules. The I/Os that they hold complete now, or, without `release`, when due."""
+        """Clears the disk's rules. The I/Os that the rules hold complete now, or, without `release`, when they are
+        due."""
         query = f"disk={segment(self.name)}&release={str(release).lower()}"
         self._daemon.raise_failed(self._daemon.api.send("DELETE", f"/v1/rules?{query}"))
 
@@ -89,7 +90,7 @@ class Disk:
 
 
 class Suspended:
-    """A suspended disk. In `with`, it resumes at the end of the block."""
+    """A suspended disk. In `with`, the disk resumes at the end of the block."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk

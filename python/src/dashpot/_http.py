@@ -126,7 +126,7 @@ def segment(name: object) -> str:
 
 
 def default_address() -> str:
-    """The address of this user's daemon: $DASHPOT_API, or that of `dashpot serve`."""
+    """The address of this user's daemon: $DASHPOT_API, or the default address of `dashpot serve`."""
     given = os.environ.get("DASHPOT_API")
     if given:
         return given

@@ -113,7 +113,7 @@ class SlowContainer:
         return found[0] if found else images.pull(self.container.image)
 
     def _end(self) -> None:
-        """Ends the program as `docker stop` does, and reads dashpot's report of it."""
+        """Ends the program as `docker stop` does, and reads dashpot's report about the rules."""
         self.container.get_wrapped_container().stop(timeout=_TO_END)
         with tempfile.TemporaryDirectory(prefix="dashpot-") as directory:
             summary = Path(directory) / "summary.json"
