@@ -1,7 +1,8 @@
 //! Gives the rest of the program access to the shards, through messages to their mailboxes.
 //!
 //! Every call returns at once. When the shard has made the change or has the answer, it calls the caller's
-//! closure. It does so on its own thread, so the closure must do no more than pass the answer on.
+//! closure. The shard calls the closure on its own thread, so the closure must do no more than pass the
+//! answer on.
 
 use std::io;
 use std::sync::Arc;
@@ -222,9 +223,9 @@ impl Handle {
         send(route, Message::Attach(route.id, attach, Box::new(answer)))
     }
 
-    /// Ends the attachment of an export to this node. The zios in flight fail, and so does every later
-    /// request of the kernel. The answer is the number of zios that were in flight, or `None` if there is no
-    /// such attachment.
+    /// Ends the attachment of an export to the block device `node`. The zios in flight fail, and so does
+    /// every later request of the kernel. The answer is the number of zios that were in flight, or `None` if
+    /// there is no such attachment.
     pub fn fail_attachment(
         &self,
         export: usize,

@@ -9,11 +9,11 @@ pub struct Held {
     pub zios_max: u32,
     /// How many bytes of payload the shard holds.
     pub payload: u64,
-    /// The largest number of payload bytes. It includes those beyond the budget, which the shard admits only
-    /// for connections with nothing in flight.
+    /// The largest number of payload bytes. This number includes the bytes beyond the budget, which the shard
+    /// admits only for connections with nothing in flight.
     pub payload_max: u64,
-    /// How many bytes connections keep in addition to their requests: received bytes that the shard has not
-    /// decoded, and replies that clients have not taken.
+    /// The number of bytes that connections keep in addition to their requests: received bytes that the shard
+    /// has not decoded, and replies that clients have not taken.
     pub kept: u64,
     /// Once connections keep this many bytes, the shard reads only a little at a time from each.
     pub kept_max: u64,
@@ -39,7 +39,7 @@ impl Default for Held {
 pub(crate) const ZIOS_MAX: u32 = 262_144;
 /// Once a shard holds this many payload bytes, it stops reading.
 pub(crate) const PAYLOAD_MAX: u64 = 256 << 20;
-/// How many bytes connections with nothing in flight may add to `PAYLOAD_MAX`.
+/// Connections with nothing in flight may add this many bytes to `PAYLOAD_MAX`.
 pub(crate) const BEYOND_MAX: u64 = (32 << 20) + (64 << 20);
 /// Once connections keep this many bytes in addition to their requests, the shard reads only a little at a
 /// time from each.

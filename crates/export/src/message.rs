@@ -20,8 +20,8 @@ pub(crate) enum Message {
     Connect(Handover),
     /// Serve the kernel as a client, through the descriptor of an attachment.
     Attach(ExportId, Attach, AttachAnswer),
-    /// End the attachment of an export to this node. The answer is the number of zios that fail, or `None` if
-    /// there is no such attachment.
+    /// End the attachment of an export to the block device at this path. The answer is the number of zios
+    /// that fail, or `None` if there is no such attachment.
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
     /// Change rules, or the state of a disk or a pool.
     Command(Command, CommandAnswer),
@@ -68,7 +68,8 @@ pub(crate) struct Handover {
 /// Sends a message to a shard.
 pub(crate) type Outlet = Box<dyn FnOnce(Message)>;
 
-/// Makes a program the client of exports, each of which has certain files.
+/// Makes a program the client of exports that follow files. The program's calls on an export's files become
+/// requests to that export.
 pub(crate) fn follow(
     listener: Listener,
     files: impl Iterator<Item = (CallFiles, ExportId, Outlet)>,

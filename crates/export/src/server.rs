@@ -245,8 +245,8 @@ fn start_shard(
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))
         .spawn(move || {
-            // Without this call, the kernel may end a sleep up to 50 µs late. If it refuses the call, sleeps
-            // stay that late.
+            // Without this call, the kernel may end a sleep up to 50 µs late. If the kernel refuses the call,
+            // sleeps stay that late.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
             inbox.close();

@@ -193,7 +193,7 @@ impl Handshake {
         (Handshake::Nbd(handshake), nbd::handshake::GREETING.to_vec())
     }
 
-    /// Takes received bytes, and appends the bytes to send to `output`.
+    /// Takes received bytes, and appends to `output` the bytes that the caller must send.
     pub(crate) fn input(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> Progress {
         let Handshake::Nbd(handshake) = self;
         match handshake.input(bytes, output) {

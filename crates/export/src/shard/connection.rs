@@ -114,7 +114,8 @@ impl Connection {
         &mut self.zios
     }
 
-    /// Whether the shard may read the connection. It may not while the client does not take its replies.
+    /// Whether the shard may read the connection. The shard may not read it while the client does not take
+    /// its replies.
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
         !self.closing && !self.stalled && self.outlet.has_room()

@@ -29,8 +29,9 @@ pub(super) fn answer(init: fuse_init_in) -> Result<fuse_init_out, Errno> {
 /// The features without which a disk would be slower than its rules: direct I/O that does not wait for
 /// earlier I/O, and requests of 1 MiB. All kernels since 4.20 have these features.
 const WANTED: u32 = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_ASYNC_DIO | FUSE_MAX_PAGES;
-/// How many requests the kernel may have in flight. It is high because a low limit would act like a hidden
-/// number of lanes. On hosts with little memory, the kernel may allow an unprivileged mount fewer requests.
+/// How many requests the kernel may have in flight. The number is high because a low limit would act like a
+/// hidden number of lanes. On hosts with little memory, the kernel may allow an unprivileged mount fewer
+/// requests.
 const BACKGROUND: u16 = 1024;
 /// The size of the smallest page, which is the kernel's unit for the size of requests.
 const PAGE: u32 = 4096;

@@ -28,7 +28,7 @@ impl Socket {
         }
     }
 
-    /// Offers bytes to the kernel. Returns how many the kernel has accepted.
+    /// Offers bytes to the kernel. Returns the number of bytes that the kernel has accepted.
     pub(super) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         net::sendmsg(&self.0, bytes, &mut SendAncillaryBuffer::default(), flags)

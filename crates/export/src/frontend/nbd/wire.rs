@@ -18,8 +18,8 @@ pub const STRING_MAX: usize = 4096;
 /// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this limit by
 /// default, so every client obeys it.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
-/// The largest number of extents in one block status chunk, which takes 64 KiB. Clients ask for further
-/// extents in another request.
+/// The largest number of extents in one block status chunk. The extents then take 64 KiB. Clients ask for
+/// further extents in another request.
 pub const EXTENTS_MAX: usize = 8192;
 /// The id of `base:allocation` in block status chunks.
 pub const BASE_ALLOCATION: u32 = 1;

@@ -14,7 +14,8 @@ const START: Instant = Instant::from_nanos(1 << 40);
 struct Slow(f64);
 
 impl Slow {
-    /// How long the client occupies its part of the budget, if the shard checks it as often as in production.
+    /// How long the client occupies its part of the budget, if the shard looks at the payload as often as in
+    /// production.
     fn keeps(self) -> Duration {
         let mut now = START;
         loop {

@@ -5,9 +5,10 @@
 //! LIST_META_CONTEXT and SET_META_CONTEXT with `base:allocation`. It does not support TLS. It answers every
 //! other option with ERR_UNSUP and skips the option's data.
 //!
-//! The caller first sends [`GREETING`]. Then it passes what it receives to [`Handshake::input`], in pieces of
-//! any size, and sends the bytes that were appended to `output`, even if the result is [`Progress::Close`].
-//! The caller must limit the time that the handshake takes. This module limits its memory.
+//! The caller first sends [`GREETING`]. Then it passes the bytes that it receives to [`Handshake::input`], in
+//! pieces of any size, and sends the bytes that `input` appends to its argument `output`, even if the result
+//! is [`Progress::Close`]. The caller must limit the time that the handshake takes. This module limits its
+//! memory.
 
 mod advertised;
 mod option;
@@ -121,8 +122,8 @@ impl Handshake {
         }
     }
 
-    /// Takes received bytes, and appends the bytes to send to `output`. After any result but
-    /// [`Progress::More`] the handshake is over, and further calls return [`Progress::Close`].
+    /// Takes received bytes, and appends to `output` the bytes that the caller must send. After any result
+    /// but [`Progress::More`] the handshake is over, and further calls return [`Progress::Close`].
     pub fn input(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> Progress {
         self.received.extend_from_slice(bytes);
         loop {
@@ -355,7 +356,7 @@ impl Handshake {
             .position(|export| name.is_empty() || export.name.as_bytes() == name)
     }
 
-    /// Takes the next `N` received bytes. `None` if not all of them have arrived.
+    /// Takes the next `N` received bytes. `None` if fewer bytes have arrived.
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.received.first_chunk()?;
         self.received.drain(..N);
