@@ -67,8 +67,8 @@ def start(bench, stack, place):
 
 
 def threads_of(name):
-    """The number of threads of a filter, each of which sleeps with one request. With too few threads the requests of
-    an open loop queue up, and their errors only show how long the loop ran.
+    """How many threads a filter has. Each thread sleeps for one request at a time. With too few threads the
+    requests of an open loop queue up, and their errors only show how long the loop ran.
     """
     return int(name.split("-")[1])
 

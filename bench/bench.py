@@ -25,7 +25,8 @@ class Bench:
 
     def measure(self, part, cells, servers, unit, rounds=None):
         """In each round, measures every server in every cell. Each round begins with a different server, so that no
-        server is always measured right after the same other one. `unit(cell, server)` returns figures, or None.
+        server is always measured right after the same other server. `unit(cell, server)` returns figures, or
+        None.
         """
         samples, rounds = Samples(), rounds or self.rounds
         self.progress.begin(part, rounds * len(cells) * len(servers))
@@ -75,8 +76,8 @@ class Bench:
         self.promises.setdefault(promise, []).append((used, f"{where}: {value:.3g}, bound {bound:.3g}"))
 
     def verdicts(self):
-        """For each promise, in how many of the places where it was checked it holds, and where it is closest to
-        failing.
+        """For each promise, the number of places in which it was checked and in which it held, and the place
+        in which it came closest to failing.
         """
         for promise, places in self.promises.items():
             held = sum(used[0] <= 1 for used, _ in places)
@@ -84,15 +85,15 @@ class Bench:
 
 
 def _over(value, bound):
-    """The share of the bound that the value uses; up to 1, the promise holds."""
+    """The share of the bound that the value uses. The promise holds if the share is at most 1."""
     if bound > 0:
         return value / bound
     return float(value > bound) * 2
 
 
 def share_lost():
-    """The machine's present noise: for a short time a loop only reads the clock, and this is the share of that time
-    for which it had no CPU.
+    """The machine's present noise: the share of a short time in which a loop that only reads the clock did
+    not have its CPU.
     """
     began = before = time.monotonic_ns()
     lost = 0

@@ -57,7 +57,8 @@ def run(bench):
 
 
 class Place:
-    """The programs and their files: `wal` is the disk's directory, and `other` is not."""
+    """The programs and their files: `wal` is the directory whose syncs dashpot holds, and it does not hold
+    those in `other`."""
 
     def __init__(self, bench, directory):
         self.bench, self.directory = bench, directory
@@ -65,7 +66,7 @@ class Place:
         for name in ("wal", "other"):
             (directory / name).mkdir()
             (directory / name).chmod(0o777)
-        # The other user may not be allowed to reach the place where the program was built.
+        # PostgreSQL's user may not be able to reach the build directory.
         self.dashpot = shutil.copy(DASHPOT, directory / "dashpot")
         self.go = self._started(GO, self._build)
         works = {GO: self.go, POSTGRESQL: self._started(POSTGRESQL, self._cluster)}
@@ -102,7 +103,7 @@ class Place:
         return done.stdout
 
     def dashpot_run(self, directory, *command, under=()):
-        # The other user cannot overwrite the file of the last run, so remove it.
+        # PostgreSQL's user cannot overwrite a file of the last run, so remove it.
         (self.directory / "rules.json").unlink(missing_ok=True)
         words = ["run", "-d", f"wal=path:{directory}", "-r", "-D 20ms", "--"]
         return self.run(*under, self.dashpot, *words, *command)
@@ -132,8 +133,8 @@ def hold(place, cell):
 
 
 def count(trace, directory):
-    """The calls on files of a directory. If a signal interrupts a call before dashpot receives it, the call begins
-    again, and strace shows it twice.
+    """How many of the traced calls are on files of a directory. If a signal interrupts a call before dashpot
+    receives it, the call begins again, and strace shows it twice.
     """
     names, begun = re.escape(str(directory)), {}
     ended = again = 0
@@ -167,7 +168,7 @@ def hold_postgresql(place, under=()):
     words = ["sh", "-c", CLUSTER, "sh", count]
     place.dashpot_run(directory_of(place, POSTGRESQL), *words, under=[*under, *AS_POSTGRES])
     (log,) = place.directory.glob("times.*")
-    # The third word of a line is the time of a transaction, in microseconds.
+    # The third word of a line of pgbench's log is the time of a transaction, in microseconds.
     lasted = sorted(int(line.split()[2]) * 1000 for line in log.read_text().splitlines())
     return {"p50_ns": lasted[len(lasted) // 2], "min_ns": lasted[0], "calls": count, **rule_of(place)}
 

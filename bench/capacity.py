@@ -43,7 +43,7 @@ def unit(bench, n):
         argv = words(server.uri(), seconds, 2 * n, "--busy", "--rate", n)
         loading = process.start(argv, stdout=subprocess.PIPE)
         try:
-            # After the first second, as many requests are issued as completed.
+            # After the first second, the load issues requests as fast as the disk completes them.
             time.sleep(seconds - 0.7)
             in_flight, after = server.in_flight(), process.memory_bytes(server.pid, "RssAnon")
             text, _ = loading.communicate(timeout=30)

@@ -15,8 +15,8 @@ from table import print_table
 
 DISKS, CLIENTS, SECONDS = 10, 8, 1.5
 SEEDS, QUICK_SEEDS = 20, 2
-# For each kind of cause, the line that `diff` must print: its first line names the cause, or, for the neighbour, a
-# later line does.
+# For each kind of cause, a pattern of the line in which `diff` must name it. This must be the first line or,
+# for the neighbour, any line.
 KINDS = {
     "a disk of ten": r"^Slower: (device d3|rule \d+) ",
     "a client of eight": r"^Slower: (client uid=\d+ pid=CLIENT|rule \d+) ",
@@ -49,7 +49,7 @@ def run(bench):
 
 
 class Lab:
-    """Ten disks under a constant of 10 ms, and two volumes of a pool whose disk has one lane."""
+    """Ten disks under a constant delay of 10 ms, and two volumes of a pool whose disk has one lane."""
 
     def __init__(self, place):
         self.place, self.nbd = place, place / "nbd.sock"

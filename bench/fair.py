@@ -83,7 +83,7 @@ def crowded(bench):
 
 def beside(bench, server, neighbour):
     """Both clients sleep while they wait, because three polling processes would not fit on two CPUs."""
-    # A rule's lateness counts from its last update.
+    # The lateness of a new rule covers only the zios of this cell.
     server.ask("clear", "all")
     server.ask("inject", "slow", "-D", "10ms")
     with neighbour():

@@ -125,8 +125,9 @@ def fio(device, seconds):
 
 
 def busy_ns():
-    """How long all CPUs together were neither idle nor taken by the host. The function computes this from the idle
-    time, which the kernel measures with a clock; busy time it only counts in ticks, of which a short run has few.
+    """How long all CPUs together were neither idle nor taken by the host. The function subtracts the idle
+    time, which the kernel measures with a clock. The kernel counts busy time only in ticks, of which a short
+    run has few.
     """
     _, _, _, idle, iowait, _, _, steal, *_ = map(int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic_ns() * os.cpu_count() - (idle + iowait + steal) * TICK_NS

@@ -15,15 +15,15 @@ import process
 from servers import DASHPOT, Unavailable
 
 NOBODY = "nobody"
-# The report that has the same facts as a recording, and the recorder.
+# A report that collects the same facts about each I/O as the recorder does, and the recorder.
 WHO, RECORDER = "dashpot -Q, process", "dashpot record"
 START_SECONDS, END_SECONDS = 20, 20
 INTERVAL_S = 1
 # perf-tools' iolatency uses the events of the whole machine, and this file as a lock.
 EVENTS = pathlib.Path("/sys/kernel/tracing/events/block/enable")
 LOCK = pathlib.Path("/var/tmp/.ftrace-lock")
-# perf-tools' iolatency needs debugfs at its old place. If the machine has no debugfs there, the tool gets it in a
-# separate mount namespace.
+# perf-tools' iolatency needs debugfs at `/sys/kernel/debug`. If the machine has no debugfs there, the tool
+# gets it in a separate mount namespace.
 DEBUGFS = "[ -d /sys/kernel/debug/tracing ] || mount -t debugfs nodev /sys/kernel/debug && exec iolatency-perf -d {number} {interval}"
 # A row of a histogram, as both peers print it.
 ROW = re.compile(r"-> \d+ +: (\d+) +\|")
@@ -95,7 +95,7 @@ class Observer:
     def __exit__(self, *_):
         if self.process:
             self.interrupt()
-            # Scripts leave their children behind, and the children leave events enabled.
+            # A killed script would leave its children behind, and leaves the kernel's events enabled.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()

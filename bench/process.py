@@ -34,7 +34,7 @@ def interrupt_group(process):
 
 
 def stop(process):
-    """Asks the process to end, waits, and then kills it."""
+    """Asks the process to end, and kills it if it does not end within 5 s."""
     process.terminate()
     try:
         process.wait(5)

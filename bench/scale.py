@@ -54,7 +54,8 @@ def start_with(n):
 
 
 def anonymous(server):
-    """The server's anonymous memory. Pages of the program's file come and go by themselves."""
+    """The server's anonymous memory. Only anonymous memory counts, because the kernel maps and drops pages of
+    the program's file as it likes."""
     return process.memory_bytes(server.pid, "RssAnon")
 
 
@@ -67,7 +68,7 @@ def idle(bench):
             rows.append([cell, name, of("wake_ups"), of("cpu_us"), of("rss_bytes"), of("connection_bytes")])
         woken = samples.spread(cell, "dashpot", "wake_ups")
         if woken:
-            # A shard with clients wakes up once a second, to notice stops.
+            # A shard with clients wakes up once a second, to notice when the host has stopped it.
             most = 0 if cell == IDLE else 1
             bench.at_most("idle: wake-ups per second, the most of all rounds", cell, woken.most, most)
     columns = ["", "server", "wake-ups/s", "CPU us/s", "RSS bytes", "own bytes per connection"]

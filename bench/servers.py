@@ -138,7 +138,7 @@ def nbdkit(directory, kind="unix", options=(), filter_options=(), name="nbdkit")
 
 
 def nbdkit_delay(directory, delay_ms, threads):
-    """A server that delays reads and writes in whole milliseconds, because its filter has no smaller unit."""
+    """nbdkit with its delay filter, whose smallest unit is a millisecond."""
     delays = [f"rdelay={delay_ms}ms", f"wdelay={delay_ms}ms"]
     options = ["-t", str(threads), "--filter=delay"]
     return nbdkit(directory, "unix", options, delays, f"nbdkit-{threads} {delay_ms}ms")

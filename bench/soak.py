@@ -1,12 +1,12 @@
 """`make soak`: watches a busy loop device for a long time, and checks that the observer misses no I/O, does not grow,
 and leaves nothing behind.
 
-fio reads and writes the device in turns, at a steady rate, at full speed, and almost not at all, while `dashpot
-iolatency` watches it, by process and from the moment at which an I/O is queued. After each turn the soak prints the
-number of I/Os in all intervals beside the number of reads and writes that the kernel says the device has finished. fio
-asks for no flushes, because the kernel counts each of them twice. At the end both numbers must be equal, no event may
-be lost, the observer must not have grown after the first 90 s, and its instance of tracefs must be gone: otherwise the
-exit status is 1.
+fio takes turns: it reads and writes the device at a steady rate, then at full speed, then almost not at all,
+while `dashpot iolatency` watches the device, by process and from the moment at which an I/O is queued. After
+each turn the soak prints the number of I/Os in all intervals beside the number of reads and writes that the
+kernel says the device has finished. fio asks for no flushes, because the kernel counts each of them twice. At
+the end both numbers must be equal, no event may be lost, the observer must not have grown after the first 90
+s, and its instance of tracefs must be gone: otherwise the exit status is 1.
 
 With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
 kernel has finished, or say that the recorder lost the I/O, and must never have been larger than its bound.

@@ -42,7 +42,7 @@ class Daemon:
         assert done.returncode == 0, done.stderr
 
     def load(self, delay_ms, *words):
-        """Loads the disk with somewhat more I/Os than needed."""
+        """Loads the disk with somewhat more than `ENOUGH` I/Os."""
         milliseconds = round(1.25 * ENOUGH * delay_ms / DEPTH) + 100
         uri = f"nbd+unix:///d?socket={self.nbd}"
         done = self.run("load", uri, "--depth", str(DEPTH), "--time", f"{milliseconds}ms", *words)

@@ -1,9 +1,9 @@
 //! The API of a daemon: its types, which the server, the client and the OpenAPI document share, and
 //! a blocking client, which the command line uses.
 //!
-//! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back
-//! from the moment `at_ns` of the daemon's monotonic clock. This crate does not depend on the
-//! daemon: the daemon fills in these types and serves them.
+//! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back from
+//! `at_ns`, a moment of the daemon's monotonic clock. This crate does not depend on the daemon: the daemon
+//! fills in these types and serves them.
 
 #![warn(missing_docs)]
 

@@ -18,8 +18,8 @@ pub fn runtime_dir() -> PathBuf {
     }
 }
 
-/// The directory that XDG_RUNTIME_DIR would name. Under `sudo` the variable is missing, but a process that
-/// has changed from root back to the user needs the directory.
+/// The directory that XDG_RUNTIME_DIR would name. Under `sudo`, `XDG_RUNTIME_DIR` is not set, but a process
+/// that has changed from root back to the user needs the directory.
 fn caller_dir() -> Option<PathBuf> {
     let uid = user_id();
     let dir = PathBuf::from(format!("/run/user/{uid}"));
@@ -60,7 +60,8 @@ fn is_in_use(path: &Path) -> bool {
     }
 }
 
-/// The file with this name that a user's daemon has made. The file's directory must belong to that user.
+/// The file that the daemon of user `uid` has made under the same name as `own`. The file's directory must
+/// belong to that user.
 fn file_of(uid: u32, own: &Path) -> Option<PathBuf> {
     let name = own.file_name()?;
     let places = [
@@ -109,7 +110,8 @@ pub fn whole_address(api: &Address) -> Address {
     }
 }
 
-/// The socket at which the daemon receives descriptors. It is beside the socket of the API.
+/// The socket at which the daemon receives descriptors. It is beside the API's socket or, for an API over
+/// TCP, in the runtime directory.
 pub fn handover_socket(api: &Address) -> PathBuf {
     match api {
         Address::Unix(path) => beside(path),
@@ -117,7 +119,8 @@ pub fn handover_socket(api: &Address) -> PathBuf {
     }
 }
 
-/// The link to the recording that a daemon makes, beside the socket of its API.
+/// The link to the recording that a daemon makes: beside the API's socket or, for an API over TCP, in the
+/// runtime directory.
 pub fn recording_link(api: &Address) -> PathBuf {
     match api {
         Address::Unix(path) => {

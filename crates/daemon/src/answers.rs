@@ -100,7 +100,7 @@ impl AnswerMemory {
         })
     }
 
-    /// Encodes a value. The memory of answers is charged for the text until its last holder drops it.
+    /// Encodes a value. The charge ends when the text's last holder drops it.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<Bytes, Refusal> {
         self.written(value, None)
     }

@@ -6,7 +6,7 @@ use std::fs;
 use dashpot_api::Host;
 use dashpot_export::{Throttling, cpu_quota, cpu_throttling};
 
-/// The kernel's counters, which began at the boot or when the control group was made.
+/// The kernel's counters, which count from the boot or from the creation of the control group.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     /// How often and for how long a CPU quota stopped this process.

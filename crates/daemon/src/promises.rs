@@ -262,7 +262,8 @@ const END_TO_END_NS: u64 = 100_000;
 const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
 /// Stops count only if they total at least this in the last minute.
 const STOP_NS: u64 = 1_000_000;
-/// Stops can affect the median only if they total at least this in the last minute. This is 1 % of 30 s.
+/// Stops can affect the median only if they total at least this in the last minute. This is 1 % of 30 s, the
+/// least time that the counted stops cover.
 const STOPPED_MUCH_NS: u64 = 300_000_000;
 /// The smallest share of steal that matters, in percent.
 const STEAL_SOME: f64 = 1.0;

@@ -188,7 +188,7 @@ fn what_armed_rules_have_measured_stands_beside_the_promise() {
     let (can_hold, why) = spinning(late(20_000, 1_000, 1));
     assert_eq!(can_hold, CanHold::Yes);
     assert!(why.contains("20.0us late at p50"), "{why}");
-    // A burst of 64 zios may be later than the promise says, and a few zios prove nothing.
+    // The promise allows more lateness in a burst of 64 zios, and too few zios prove nothing.
     assert_eq!(spinning(late(41_800, 1_000, 64)).0, CanHold::Yes);
     let (can_hold, why) = spinning(late(41_800, 29, 1));
     assert_eq!(

@@ -116,8 +116,8 @@ impl Client {
         self.get(&format!("/v1/pools/{}/tunables", segment(pool)))
     }
 
-    /// Sets tunables of a pool: all the given ones, or none if it fails. Returns all tunables of the pool
-    /// after the change.
+    /// Sets tunables of a pool: all that `wanted` has, or none if the daemon refuses one of them. Returns all
+    /// tunables of the pool after the change.
     pub fn set_tunables(
         &self,
         pool: &str,
@@ -176,7 +176,8 @@ impl Client {
         self.get(&format!("/v1/disks/{}/rules", segment(disk)))
     }
 
-    /// The armed rules with this id or name; if there are none, those of them that were cleared last.
+    /// The armed rules with this id or name; if none is armed, the rules with this id or name that were
+    /// cleared last.
     pub fn rules_named(&self, key: &str) -> Result<Vec<Rule>, ClientError> {
         self.get(&format!("/v1/rules/{}", segment(key)))
     }
@@ -186,7 +187,7 @@ impl Client {
         self.get(&format!("/v1/rules/{}/latency", segment(key)))
     }
 
-    /// Arms rules on a disk: all of them, or none if it fails.
+    /// Arms rules on a disk: all of them, or none if one cannot be armed.
     pub fn inject(&self, disk: &str, rule: &Inject) -> Result<Vec<Rule>, ClientError> {
         self.post(&format!("/v1/disks/{}/rules", segment(disk)), rule)
     }

@@ -304,5 +304,5 @@ fn read_token(path: PathBuf) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// How often the client checks whether the daemon is still there.
+/// How often the client checks whether the daemon still accepts connections.
 const ASK_EVERY: Duration = Duration::from_secs(1);

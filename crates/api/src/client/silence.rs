@@ -54,7 +54,7 @@ pub(super) enum State {
     Stopped,
     /// The process runs or sleeps, but does not answer. The letter is its state in `/proc/PID/stat`.
     Busy(char),
-    /// It answers other calls, but not this one.
+    /// The process answers other calls, but not this one.
     BusyWithThis,
     /// Not known, because the daemon listens on TCP or this process cannot see the daemon's process.
     Unknown,

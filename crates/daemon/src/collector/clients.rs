@@ -1,6 +1,6 @@
 //! The clients of a disk: those that events may name at present, and those with separate counts.
 //!
-//! A disk distinguishes 64 clients at a time, and reuses the ids of clients that have gone, whose counts
+//! A disk distinguishes 64 clients at a time. It reuses the ids of clients that have gone, but their counts
 //! remain. The collector therefore counts by name, and counts at most [`CLIENTS_TOLD_APART`] clients
 //! separately. When one more client connects, the collector counts the client that has been idle for longest
 //! as one of [`OTHERS`] from then on.
@@ -38,7 +38,7 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct Counted {
     name: Arc<str>,
-    /// The last second in which a client called `name` was active or joined, and the number of that client.
+    /// The last second in which a client called `name` joined or was active, and the number of that client.
     active: (u64, u32),
 }
 

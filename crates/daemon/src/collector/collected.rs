@@ -18,7 +18,7 @@ use super::tally::{Measured, Tally};
 pub enum Part {
     /// The I/O of a client, by the client's place.
     Client(Place),
-    /// Zios of 0 bytes (`None`), or from this power of two up to the next.
+    /// Zios of 0 bytes (`None`), or of at least this power of two and less than the next.
     Size(Option<u8>),
 }
 
@@ -190,7 +190,7 @@ impl Collected {
         self.seconds.levels()
     }
 
-    /// The first second from which on the memory has all I/O.
+    /// The earliest second since which the memory has all I/O.
     pub fn since(&self) -> u64 {
         self.seconds.since()
     }
@@ -200,7 +200,7 @@ impl Collected {
         self.recent.now()
     }
 
-    /// How many of the zios after a cursor were forgotten.
+    /// How many of the zios after a cursor the memory has forgotten.
     pub fn forgotten(&self, cursor: u64) -> u64 {
         self.recent.oldest().saturating_sub(cursor)
     }
@@ -210,7 +210,7 @@ impl Collected {
         self.recent.after(cursor)
     }
 
-    /// The first second from which on no zio was forgotten.
+    /// The earliest second since which no zio was forgotten.
     pub fn zios_since(&self) -> u64 {
         self.recent.since()
     }

@@ -45,7 +45,7 @@ pub(super) struct Recent {
     come: u64,
     /// The seconds of the zios in memory, in order.
     begun: VecDeque<Begun>,
-    /// The first second from which on no zio was forgotten.
+    /// The earliest second since which no zio was forgotten.
     since: u64,
     names: HashMap<u32, Arc<str>>,
     /// When the memory has this many names, it looks for unused names.
@@ -98,7 +98,7 @@ impl Recent {
         }
     }
 
-    /// The first second from which on no zio was forgotten.
+    /// The earliest second since which no zio was forgotten.
     pub(super) fn since(&self) -> u64 {
         self.since
     }
@@ -128,7 +128,7 @@ impl Recent {
         copied
             .zios
             .extend(self.zios.range(places).filter(is_wanted));
-        // Consecutive zios often come from the same client.
+        // Consecutive zios often come from the same client, whose name is then looked up only once.
         let of_one = copied.zios[before..].chunk_by(|one, next| one.client == next.client);
         for client in of_one
             .filter_map(|zios| zios.first())

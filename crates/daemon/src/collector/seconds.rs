@@ -54,7 +54,7 @@ pub(crate) struct Steps {
     steps: VecDeque<Step>,
     /// The memory that all remembered steps take, in bytes.
     size: usize,
-    /// The first step from which on the memory has all I/O.
+    /// The earliest step since which the memory has all I/O.
     since: u64,
 }
 
@@ -82,7 +82,7 @@ impl Seconds {
         &self.0
     }
 
-    /// The first second from which on the memory has all I/O.
+    /// The earliest second since which the memory has all I/O.
     pub(super) fn since(&self) -> u64 {
         self.0[0].since()
     }
@@ -151,7 +151,7 @@ impl Steps {
         }
     }
 
-    /// The first second from which on the memory has all I/O.
+    /// The earliest second since which the memory has all I/O.
     pub(crate) fn since(&self) -> u64 {
         self.since * self.bounds.unit
     }

@@ -7,8 +7,8 @@ use super::Daemon;
 use crate::collector::View;
 
 impl Daemon {
-    /// Runs `look` on the events of a disk or a volume, or of all devices, including every zio that had
-    /// finished before the call.
+    /// Runs `look` on the events of a disk or a volume, or of all devices. These events include every zio
+    /// that had finished before the call.
     pub async fn events<T>(
         &self,
         device: Option<DeviceId>,

@@ -104,7 +104,7 @@ impl Daemon {
         self.handle.spins()
     }
 
-    /// The memory of answers to callers of the API.
+    /// The memory that answers to callers of the API may use.
     pub(crate) fn answers(&self) -> &AnswerMemory {
         &self.answers
     }
@@ -156,7 +156,7 @@ impl Daemon {
             .map_err(|_| ShardGone)?)
     }
 
-    /// Asks for a snapshot. The shard handles later requests after this one.
+    /// Asks for a snapshot. The shard takes the snapshot before it handles any later request.
     fn ask_snapshot(
         &self,
         disk: usize,
@@ -330,7 +330,8 @@ impl Daemon {
         }
     }
 
-    /// Adapts a rule to a disk of a program's files, and refuses a rule that does not suit its disk.
+    /// If the disk has a program's files, turns the rule into a rule for calls. Refuses a rule that does not
+    /// suit its disk.
     fn fit(&self, disk: usize, rule: TypedRule) -> Result<TypedRule, Refusal> {
         if let Some(followed) = &self.info(disk).followed {
             return Ok(rule.of_calls(followed.types)?);

@@ -81,7 +81,7 @@ impl Daemon {
         ))
     }
 
-    /// `volume` or `disk`, whichever the device with this name is.
+    /// `volume` or `disk`: the kind of the device with this name.
     pub(super) fn what_is(&self, name: &str) -> &'static str {
         match self.volume(name) {
             Ok(_) => "volume",

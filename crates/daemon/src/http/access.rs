@@ -2,8 +2,9 @@
 //! need no token, but also refuse requests from pages of other sites.
 //!
 //! A browser sends requests on behalf of any page that it shows. The check of `Origin` keeps pages of other
-//! sites out. The check of `Host` keeps out pages whose site has a foreign name that resolves to this host; a
-//! `Host` that is an address cannot be such a name. The token keeps all other callers out.
+//! sites out. The check of `Host` keeps out pages whose site has a foreign name that resolves to this host.
+//! The check allows every address, because an address is not such a name. The token keeps all other callers
+//! out.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ impl Access {
 }
 
 impl Hosts {
-    /// Allows addresses, the local names, and these names.
+    /// Allows addresses, the local names, and the names in `allowed`.
     pub fn new(allowed: Vec<String>) -> Hosts {
         Hosts { allowed }
     }
@@ -145,7 +146,7 @@ pub(super) async fn guard(
         Err((StatusCode::UNAUTHORIZED, _)) if page::has(request.uri().path()) => {}
         Err((status, error)) => return refuse(status, error),
     }
-    // The handlers do not know the token, and would refuse it as an unknown option.
+    // The handlers do not know the parameter with the token, and would refuse it as an unknown option.
     *request.uri_mut() = without_token(request.uri());
     next.run(request).await
 }

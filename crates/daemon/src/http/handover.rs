@@ -1,5 +1,5 @@
-//! The socket for handovers, over which a privileged process that has mounted a file gives the daemon the
-//! descriptor of the mount's connection. Only this user and root can connect.
+//! The socket for handovers, over which a privileged process gives the daemon a descriptor that makes the
+//! kernel a client of a disk or a volume. Only this user and root can connect.
 //!
 //! A caller sends one descriptor with a line of JSON. The daemon answers with a line of JSON as soon as it
 //! serves the disk. Neither line contains a path of a file.

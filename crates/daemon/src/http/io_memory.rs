@@ -12,7 +12,7 @@ use crate::http::memory::{Memory, Wanted};
 /// The last I/Os of a running source. The source's watcher adds the I/Os, and reports how far it has read.
 pub struct IoMemory {
     knows: Knows,
-    /// The greatest number of I/Os that are kept.
+    /// The most I/Os that are kept.
     most: usize,
     state: Mutex<State>,
 }
@@ -20,7 +20,7 @@ pub struct IoMemory {
 /// The watcher's report about itself.
 #[derive(Clone, Debug)]
 pub struct Remembering {
-    /// The facts about the source that the watcher knows.
+    /// The source's description, as far as the watcher knows it.
     pub source: Source,
     /// The watcher's clock: all I/Os that ended before the clock's present time have been added.
     pub clock: Clock,
@@ -30,7 +30,7 @@ struct State {
     told: Remembering,
     seconds: VecDeque<Second>,
     kept: usize,
-    /// The first second from which on the memory has all I/Os.
+    /// The earliest second since which the memory has all I/Os.
     since: u64,
     /// Reports of lost I/Os: the second of each report, and the number of I/Os.
     lost: VecDeque<(u64, u64)>,
@@ -81,7 +81,7 @@ impl IoMemory {
         }
     }
 
-    /// Notes that no more I/Os will come, and the trouble that ended the source, if there was any.
+    /// Notes that no more I/Os will come. `trouble` is the error that ended the source, if there was one.
     pub fn end(&self, trouble: Option<String>) {
         let mut state = self.lock();
         let now_ns = state.told.clock.now_ns;

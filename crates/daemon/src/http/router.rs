@@ -70,7 +70,7 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
     guarded(router.merge(of_any_source(Arc::new(daemon))), access)
 }
 
-/// The part of the API that the page of another source needs. Over TCP, requests need a token.
+/// The part of the API that the page needs if its source is not a daemon. Over TCP, requests need a token.
 pub fn page_router(memory: Arc<dyn Memory>, access: Option<Arc<Access>>) -> Router {
     guarded(of_any_source(Arc::new(Viewed::new(memory))), access)
 }

@@ -1,5 +1,5 @@
 //! The two text formats. Prometheus asks for OpenMetrics. Other scrapers receive the older format, in which
-//! the lines that describe a counter have its whole name, with `_total`.
+//! the lines that describe a counter name it as its samples do, with `_total`.
 
 use std::fmt;
 

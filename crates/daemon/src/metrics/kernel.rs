@@ -1,8 +1,8 @@
 //! The metrics of `observe`, which count the I/O of the kernel's disks from the start of `observe` until the
 //! end of its last interval.
 //!
-//! These metrics have names of their own. A dashpot disk that is attached to the kernel appears in
-//! both sets of metrics, and users must not add up the two.
+//! These metrics have names of their own. A dashpot disk that is attached to the kernel appears in the
+//! metrics of its daemon and in these metrics, and users must not add up the two.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

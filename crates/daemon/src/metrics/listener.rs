@@ -25,7 +25,7 @@ pub trait Metrics: Send + Sync + 'static {
     fn text(&self) -> impl Future<Output = Result<String, fmt::Error>> + Send;
 }
 
-/// The reason that there is no text.
+/// The reason that there are no metrics to send.
 enum Failed {
     Format(fmt::Error),
     Refused(Refusal),
@@ -57,8 +57,8 @@ struct Scraped<S> {
 }
 
 impl<S: Metrics> Scraped<S> {
-    /// A text that was begun after this call. Callers that wait share the next text, so many scrapers at once
-    /// cost no more snapshots than the same scrapers one after another.
+    /// A text whose snapshots were taken after this call began. Callers that wait share the next text, so
+    /// many scrapers at once cost no more snapshots than the same scrapers one after another.
     async fn text(&self) -> Result<Bytes, Failed> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;

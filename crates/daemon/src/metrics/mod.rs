@@ -1,9 +1,9 @@
 //! Metrics for Prometheus: snapshots rendered as OpenMetrics text, and the listener that Prometheus
 //! scrapes.
 //!
-//! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for counters, and a common
-//! metric for figures that users may add up. For a daemon's disks, this module counts nothing itself. Each
-//! scrape takes one snapshot of each disk, so the metrics cost nothing between scrapes. For the kernel's
+//! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for counters, and one metric,
+//! with labels, for figures that users may add up. For a daemon's disks, this module counts nothing itself.
+//! Each scrape takes one snapshot of each disk, so the metrics cost nothing between scrapes. For the kernel's
 //! disks, the command `dashpot observe` adds each interval that it shows to [`KernelTotals`].
 
 mod bounds;

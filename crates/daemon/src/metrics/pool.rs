@@ -91,7 +91,8 @@ fn each<'a, V>(
     served.map(move |(labels, stats)| (labels, value(stats)))
 }
 
-/// A sample for each place and direction of each pool. `sums` gives the sums of both directions.
+/// A sample for each direction (read or write) at each place of each pool: its volumes, its queues and its
+/// disks. `sums` gives the sum of each direction at a place.
 fn traffic<'a>(
     pools: &'a [PoolScrape],
     sums: impl Fn(&Traffic) -> [u64; 2] + Copy + 'a,

@@ -61,7 +61,8 @@ impl Past {
         *self = Past::default();
     }
 
-    /// The cleared rule with this id, or the cleared rules to which the last call gave this name.
+    /// The cleared rule with this id or, for a name, all cleared rules of the last call that armed a rule
+    /// with this name.
     pub(crate) fn find(&self, key: &str) -> Vec<Gone> {
         let id = key.parse().ok().map(RuleId);
         let is_meant =
@@ -102,7 +103,7 @@ fn histograms(stats: &RuleStats) -> usize {
         .sum()
 }
 
-/// A disk's snapshot reduced to one of its rules.
+/// The snapshot of a disk with only one of the disk's rules.
 fn alone(rule: RuleSnapshot, last: &DiskSnapshot) -> DiskSnapshot {
     DiskSnapshot {
         at: last.at,

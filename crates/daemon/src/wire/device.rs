@@ -116,7 +116,7 @@ impl DeviceView<'_> {
     }
 }
 
-/// The operations of block devices, and every other operation of which a zio has completed.
+/// The operations of block devices, and every other operation with at least one completed zio.
 fn shown(snapshot: &DiskSnapshot) -> impl Iterator<Item = Op> {
     let is_shown = |op: &Op| op.is_of_blocks() || snapshot.stats.op(*op).completed > 0;
     Op::ALL.into_iter().filter(is_shown)

@@ -13,7 +13,7 @@ use super::shard::load;
 use super::why::why_nothing;
 use crate::Record;
 
-/// A rule of the disk called `disk`, if it is armed in the disk's snapshot.
+/// A rule of the disk called `disk`; `None` if the rule is not armed in the disk's snapshot.
 pub(crate) fn rule(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Option<Rule> {
     let rule = snapshot.rules.iter().find(|rule| rule.id == record.id)?;
     Some(Rule {
@@ -104,7 +104,7 @@ fn achieved(holds: &Holds) -> Summary {
     achieved
 }
 
-/// A rule of the disk called `disk`, if it is armed in the disk's snapshot.
+/// The latencies of a rule of the disk called `disk`; `None` if the rule is not armed in the disk's snapshot.
 pub(crate) fn rule_latency(
     record: &Record,
     disk: &str,

@@ -1,5 +1,5 @@
-//! The reason that a rule has injected nothing. This is the question that users of fault injectors ask most
-//! often.
+//! The reason that a rule has injected nothing. Users of fault injectors ask for this reason more often than
+//! for anything else.
 
 use dashpot_api::{RuleState, op_words};
 use dashpot_engine::RuleStats;

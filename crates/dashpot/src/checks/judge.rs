@@ -253,7 +253,7 @@ fn observe_rules(
     })
 }
 
-/// The same rule in the earlier snapshot.
+/// The rule `one` in the earlier snapshot.
 fn before<'a>(one: &RuleLatency, earlier: &'a [RuleLatency]) -> Option<&'a RuleLatency> {
     earlier.iter().find(|before| before.rule.id == one.rule.id)
 }

@@ -1,8 +1,8 @@
 //! Checks: what a CI job expects of disks and rules, such as `wal.flush.p99 < 30ms`.
 //!
-//! This module does no I/O. It looks up the names in an expression among known names, and judges the
-//! expression from snapshots that the caller has taken of a daemon. If there is no data for an expectation,
-//! it does not hold.
+//! This module does no I/O. The module looks up the names in an expression among known names, and judges the
+//! expression from snapshots that the caller has taken of a daemon. An expectation for which there is no data
+//! does not hold.
 
 mod expression;
 mod judge;

@@ -120,7 +120,7 @@ impl Report {
         )
     }
 
-    /// A page in Markdown, small enough for the summary of a step.
+    /// A page in Markdown, small enough for GitHub's summary of a step.
     pub(crate) fn markdown(&self) -> String {
         let mut page = "## dashpot\n".to_owned();
         if !self.command.is_empty() {

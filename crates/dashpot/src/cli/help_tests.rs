@@ -42,7 +42,7 @@ fn the_lines_below_the_options_are_as_they_were_written() {
     }
 }
 
-/// The help text that a user sees for a command and a flag.
+/// The help text that a user sees for a command with a flag, `-h` or `--help`.
 fn help(words: &str, flag: &str) -> String {
     // zinject prints its own help.
     if words == "dashpot zinject" {

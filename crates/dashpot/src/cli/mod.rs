@@ -84,8 +84,9 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// The parsed command line. A mistake ends the program with exit code 2. A mistake in `run` ends it with
-    /// `run_failed`, because callers would take 2 for the exit code of the command.
+    /// The parsed command line. A mistake ends the program with exit code 2. A mistake in the words of `run`
+    /// ends the program with `run_failed` instead, because callers would take 2 for the exit code of the
+    /// command that `run` was to start.
     pub(crate) fn parse_or_exit(run_failed: u8) -> Cli {
         let error = match Cli::try_parse() {
             Ok(cli) => return cli,

@@ -16,7 +16,7 @@ pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A source of statistics, as it appears to the routes that serve any source.
 pub(crate) trait Asked: Send + Sync {
-    /// The memory of the source's answers to callers.
+    /// The memory that the source's answers to callers may use.
     fn answers(&self) -> &AnswerMemory;
 
     fn source(&self) -> Source;
@@ -29,7 +29,7 @@ pub(crate) trait Asked: Send + Sync {
     /// The values of a dimension that are known now.
     fn values(&self, dimension: Dimension) -> Answer<'_, Vec<String>>;
 
-    /// The steps that the source remembers, and the first second from which it remembers every individual
+    /// The steps that the source remembers, and the earliest second since which it remembers every individual
     /// I/O.
     fn remembered(&self) -> (Vec<RememberedSteps>, u64);
 
@@ -51,8 +51,8 @@ pub(crate) trait Asked: Send + Sync {
 
 /// Individual I/Os that a source can show one after another.
 pub(crate) trait Ios: Send + Sync {
-    /// Calls `look` for each I/O, sorted by the second in which the I/O ended. Returns the first second from
-    /// which the source had all I/Os.
+    /// Calls `look` for each I/O, sorted by the second in which the I/O ended. Returns the earliest second
+    /// since which the source had all I/Os.
     fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal>;
 }
 

@@ -77,7 +77,7 @@ fn whole(name: &str, ns: u64) -> Result<u64, Refusal> {
 pub(crate) struct Counted {
     /// The columns, by their first second. Columns in which no I/O ended are left out.
     pub(crate) columns: BTreeMap<u64, Column>,
-    /// The first second from which nothing was forgotten.
+    /// The earliest second since which nothing was forgotten.
     pub(crate) since: u64,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct CopiedIos {
     /// The names of the devices, by index.
     devices: Vec<Arc<str>>,
     other: Arc<str>,
-    /// The first second from which no zio was forgotten.
+    /// The earliest second since which no zio was forgotten.
     pub(crate) since: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The individual I/Os behind a part of a statistic: the longest first, a page at a time.
+//! The individual I/Os that a part of a statistic counts: the longest first, a page at a time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

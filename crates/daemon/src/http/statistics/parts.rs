@@ -33,7 +33,7 @@ impl Parts {
         sum.add(count, bytes, numbers);
     }
 
-    /// The parts, those with the most I/Os first, and the rest last.
+    /// The parts, those with the most I/Os first, and the part for all other values last.
     pub(super) fn into_column(self) -> Vec<ColumnPart> {
         let mut all: Vec<(Option<String>, Sum)> = self.0.into_iter().collect();
         let is_other = |value: &Option<String>| value.as_deref() == Some(OTHER);

@@ -1,5 +1,5 @@
-//! Finds how the I/Os in a rectangle of a heat map differ from the other I/Os, as `diff` does if the I/Os in
-//! the rectangle are the slow ones.
+//! Finds how the I/Os in a rectangle of a heat map differ from the other I/Os: as `diff` does, with the I/Os
+//! in the rectangle as the slow ones.
 
 use std::ops::{Range, RangeInclusive};
 

@@ -68,7 +68,8 @@ async fn serve(
     let mut next = asked.clock().now_ns / SECOND_NS;
     loop {
         let now_ns = asked.clock().now_ns;
-        // The clock of a simulation may run faster or slower than real time.
+        // The clock of a simulation may run faster or slower than real time, so the wait is bounded on both
+        // sides.
         let wait_ns = ((next + 1) * SECOND_NS)
             .saturating_sub(now_ns)
             .clamp(SHORT_NS, SECOND_NS);

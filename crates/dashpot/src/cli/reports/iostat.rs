@@ -41,8 +41,8 @@ pub(crate) struct IostatArgs {
 }
 
 impl IostatArgs {
-    /// The disks, with those of `-d` first, and the pace. sysstat's `-d` takes no disk, so users write `-d 1
-    /// 5`. A number after `-d` is therefore the interval; no disk has a number as its name.
+    /// The disks, with those of `-d` first, and the pace. In sysstat, `-d` takes no disk, so users write `-d
+    /// 1 5`. A number after `-d` is therefore the interval; no disk has a number as its name.
     pub(crate) fn split(&self) -> Result<(DeviceArgs, Pace), ParseError> {
         let mut device = self.device.clone();
         let is_number = |word: &String| word.parse::<f64>().is_ok_and(f64::is_finite);

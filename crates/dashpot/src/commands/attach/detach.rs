@@ -22,7 +22,8 @@ use super::target::Target;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
 
-/// Detaches the named devices. If one cannot be detached, `detach` still detaches the others, and then fails.
+/// Detaches the named devices. If one of them cannot be detached, `detach` still detaches the others, and
+/// then fails.
 pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
     if !rustix::process::geteuid().is_root() {
         bail!("detach needs root: sudo dashpot detach …");
@@ -225,7 +226,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// Whether the node is still this device. Once the device is free, another program may take the node.
+    /// Whether the node still is the device of this attachment. Once the device is free, another program may
+    /// take the node.
     fn is_ours(&self) -> bool {
         is_ours(self.place, self.record)
     }
@@ -246,8 +248,9 @@ impl Detachment<'_> {
         }
     }
 
-    /// Frees a device whose daemon is gone, if the caller wants waiting I/O to fail. This comes before
-    /// unmounting, whose writes would wait for another daemon.
+    /// Frees a device whose daemon is gone if the caller wants waiting I/O to fail, and otherwise refuses.
+    /// The caller does this before it unmounts the device, because the writes of an unmount would wait for
+    /// another daemon.
     fn fail_waiting(&self) -> anyhow::Result<()> {
         let name = &self.record.disk;
         match self.fails {
@@ -264,9 +267,9 @@ impl Detachment<'_> {
             return Ok(());
         }
         if self.record.mechanism == MechanismWord::Nbd && self.is_ours() {
-            // End the connection on both sides. If only the daemon ended it, the kernel would wait for
-            // another connection. If only the kernel ended it, the daemon would still finish the I/O of a
-            // volume, which waits for the pool's disks.
+            // End the connection on both sides. If only the daemon ended the connection, the kernel would
+            // wait for another one. If only the kernel ended the connection, the daemon would still finish
+            // the I/O of a volume, which waits for the pool's disks.
             free(self.record)?;
         }
         match self

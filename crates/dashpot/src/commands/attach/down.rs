@@ -12,8 +12,8 @@ use super::state::is_ours;
 use super::{block_device, fuse_mount, link, sysfs};
 
 /// Frees the node if it is still the attachment's device, and removes the attachment's files. If the node is
-/// already free, only restores its settings and its owner, because an earlier command may have been killed
-/// before it did so.
+/// already free, this function only restores its settings and its owner, because an earlier command may have
+/// been killed before it restored them.
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         free(record)?;
@@ -54,7 +54,7 @@ pub(super) fn free(record: &Record) -> anyhow::Result<()> {
 /// Gives a free node back to its owner.
 fn give_back(record: &Record) -> anyhow::Result<()> {
     match record.owner_before {
-        // A ublk device takes its node with it, so there is no node to give back.
+        // The node of a ublk device goes with the device, so there is no node to give back.
         Some((uid, gid)) if record.mechanism != MechanismWord::Ublk => {
             Ok(chown(&record.node, Some(uid), Some(gid))?)
         }

@@ -6,16 +6,16 @@ use dashpot_rules::{format_size, remedy_for};
 
 use super::place::{Served, words};
 
-/// A disk or a volume that the daemon can hand to the kernel.
+/// A disk or a volume that the daemon can serve to the kernel.
 pub(super) struct Exported {
     pub(super) layer: LayerWord,
     pub(super) name: String,
     pub(super) served: Served,
-    /// The size of the smallest write that needs no read of the rest of its block, as far as the daemon
-    /// knows. Only a ublk device passes this size on to the kernel.
+    /// The block size, as far as the daemon knows it: for a smaller write, the rest of the block must be read
+    /// first. Only a ublk device passes this size on to the kernel.
     #[cfg_attr(not(feature = "ublk"), expect(dead_code))]
     pub(super) block: u32,
-    /// Whether reads may wait for long now, because of rules or because a disk is suspended.
+    /// Whether reads may now wait for a long time, because of rules or because a disk is suspended.
     pub(super) may_hold_reads: bool,
 }
 

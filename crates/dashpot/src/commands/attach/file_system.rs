@@ -38,7 +38,8 @@ pub(super) fn found_on(
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<String>> {
     let failed_before = failed_reads(client, node)?;
-    // Most of the bytes that blkid reads are then in the page cache, where they stay while the node is open.
+    // After this, most of the bytes that blkid reads are in the page cache, where they stay while the node is
+    // open.
     let _open = read_ends(node, is_stopped).map_err(|error| match is_stopped() {
         true => anyhow!("interrupted: nothing is attached"),
         false => error.context(UNREADABLE),

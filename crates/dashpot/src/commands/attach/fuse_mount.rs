@@ -65,5 +65,5 @@ pub(super) fn undo(at: &Path) {
     {}
 }
 
-/// The file system type of these mounts in the list of mounts.
+/// The file system type that the list of mounts shows for these mounts.
 const TYPE: &str = "fuse.dashpot";

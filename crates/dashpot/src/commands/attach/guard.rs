@@ -5,7 +5,7 @@
 //! device. The guard holds no connection to the daemon, opens no device, and sleeps until the daemon has
 //! ended. If I/O then stays in flight for longer than the kernel would keep new I/O, and no other daemon has
 //! taken the device over, the guard disconnects the device, and the kernel fails the I/O. The guard unmounts
-//! nothing: after an unmount, a program that goes on writing would write into the directory below.
+//! nothing: after an unmount, a program that goes on writing would write into the directory below the mount.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ fn guard(node: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The record file of an attached device, and the daemon that serves the device.
+/// A path in the directory of a device's attachment, and the daemon that serves the device.
 fn attached(node: &str) -> Option<(PathBuf, Option<Process>)> {
     let mut all = records().into_iter();
     let (file, record) = all.find(|(_, record)| record.node == node)?;

@@ -1,8 +1,8 @@
 //! How long I/O still waits in the kernel's NBD client for a daemon to take over a device whose own daemon is
 //! gone.
 //!
-//! The kernel counts from the first I/O that finds no connection. Only the kernel's log shows when that I/O
-//! came. `kernel.dmesg_restrict` decides which users may read the log.
+//! The kernel counts this time from the first I/O that finds no connection. Only the kernel's log shows when
+//! that I/O came. `kernel.dmesg_restrict` decides which users may read the log.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -122,7 +122,7 @@ mod tests {
     use super::{Left, left};
     use std::time::Duration;
 
-    /// The texts of these messages in Linux 6.12.
+    /// Messages of the kernel's NBD client, as Linux 6.12 writes them.
     const ENDED: &str =
         "3,812,7222012,-;block nbd0: Receive control failed (result -32)\n SUBSYSTEM=block";
     const WAITS: &str = "3,813,10296218,-;block nbd0: Dead connection, failed to find a fallback";

@@ -44,7 +44,7 @@ pub(super) fn check_made(kind: &FileSystem) -> anyhow::Result<()> {
     }
 }
 
-/// The command that makes a file system, without the node.
+/// The command that makes a file system, to which the caller adds the node.
 pub(super) fn maker(kind: &FileSystem) -> Command {
     let mut command = Command::new(program(kind));
     command.args(match kind.name() {

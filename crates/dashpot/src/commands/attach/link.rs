@@ -1,5 +1,5 @@
-//! Links to nodes: `/dev/dashpot/DISK` for a disk that `attach` makes a block device, and
-//! `/dev/dashpot/POOL/VOLUME` for a volume, as ZFS has `/dev/zvol/POOL/VOLUME`.
+//! Links to the nodes that `attach` makes: `/dev/dashpot/DISK` for a disk, and `/dev/dashpot/POOL/VOLUME` for
+//! a volume, as ZFS has `/dev/zvol/POOL/VOLUME`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use dashpot_rules::segment;
 use super::place::{Record, records};
 
 /// The path of the link of a disk or a volume. A `/` in the name makes a directory. If a part of the name is
-/// empty, `.` or `..`, the path could lead out of that directory, so each `/` becomes `%2F` instead.
+/// empty, `.` or `..`, the path could lead out of `/dev/dashpot`, so each `/` becomes `%2F` instead.
 pub(super) fn of(name: &str) -> PathBuf {
     let leads_elsewhere = |part: &str| matches!(part, "" | "." | "..");
     let mut link = PathBuf::from(LINKS);
@@ -121,8 +121,8 @@ fn from(folder: &Path, node: &Path) -> PathBuf {
     }
 }
 
-/// Removes the link of an attachment, unless the link leads elsewhere by now. Then removes the link's
-/// directories, as far as they are empty.
+/// Removes the link of an attachment, unless the link leads elsewhere by now. Then removes those of the
+/// link's directories that are empty.
 pub(super) fn remove(record: &Record) {
     let Some(link) = &record.link else {
         return;

@@ -36,7 +36,7 @@ pub(super) fn free_node() -> anyhow::Result<String> {
 /// file; until it has done so, this function keeps calling `waits`.
 pub(super) fn make(node: &str, wanted: &Wanted<'_>, waits: impl FnMut()) -> anyhow::Result<bool> {
     // Kernels such as 6.12 take the size of the device from the cached attributes of the file.
-    // Without this call, the kernel has not asked the daemon for any attributes yet, and the device
+    // Without this call, the kernel would not have asked the daemon for any attributes yet, and the device
     // would have 0 bytes.
     fs::metadata(wanted.file).context("the daemon does not say the size of the disk")?;
     let (file, sector) = (wanted.file.to_string_lossy(), wanted.sector.to_string());
@@ -100,5 +100,6 @@ fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
     tool::run(Command::new("losetup").args(words), never_gives_up)
 }
 
-/// The setting that limits a request to the size of one FUSE message, so that it becomes one I/O of the disk.
+/// The setting that limits a request to the size of one FUSE message, so that each request becomes one I/O of
+/// the disk.
 const REQUEST: (&str, &str) = ("queue/max_sectors_kb", "1024");

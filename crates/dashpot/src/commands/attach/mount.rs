@@ -109,8 +109,8 @@ pub(crate) fn mount_for_run(
     Ok(is_new)
 }
 
-/// Wraps `is_stopped` in a function that also prints, once, that mounting takes long, because rules may hold
-/// the I/Os of mounting.
+/// Wraps `is_stopped` in a function that also prints, once, that mounting takes long. Rules may hold the I/Os
+/// of mounting.
 fn says_that_it_waits<'a>(
     node: &'a str,
     is_stopped: &'a dyn Fn() -> bool,

@@ -20,7 +20,7 @@ pub(super) struct WantedNbd<'a> {
     /// The path that the kernel keeps with the device. No file need exist at this path.
     pub(super) backend: &'a Path,
     pub(super) served: &'a Served,
-    /// Whether reads of the device may wait for long now.
+    /// Whether reads of the device may now wait for a long time.
     pub(super) may_hold_reads: bool,
 }
 
@@ -48,7 +48,8 @@ pub(super) fn make(node: &str, wanted: &WantedNbd<'_>, peer: OwnedFd) -> anyhow:
         block: wanted.served.sector,
         flags: transmission_flags(wanted.served.read_only, false),
     };
-    // Afterwards only the kernel has the socket, so that the connection ends with the device.
+    // When this function returns, only the kernel has the socket, so that the connection ends with the
+    // device.
     match client()?.connect(&order, peer.as_fd()) {
         Ok(()) => Ok(true),
         Err(Errno::BUSY) => Ok(false),

@@ -328,8 +328,8 @@ fn make_base() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The lock of a new directory. The directory gets its name only after it is locked, so that no
-/// other process can lock it first.
+/// The lock of a new directory. The lock file gets its name only after it is locked, so that no other process
+/// can lock it first.
 fn new_lock(directory: &Path) -> io::Result<File> {
     let unnamed = directory.join(LOCK_UNNAMED);
     let mut options = OpenOptions::new();
