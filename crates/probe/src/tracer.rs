@@ -100,9 +100,9 @@ impl Tracer {
         })
     }
 
-    /// Reads the events since the last call, up to `end_ns`, and gives `give` each finished I/O, in the order
-    /// in which the I/Os ended. The tracer keeps no finished I/Os. This function does not wait, so its caller
-    /// should call it often, such as 20 times a second.
+    /// Reads the events since the last call, up to `end_ns`, and passes each finished I/O to `give`, in the
+    /// order in which the I/Os ended. The tracer keeps no finished I/Os. This function does not wait, so its
+    /// caller should call it often, such as 20 times a second.
     pub fn read(&mut self, end_ns: u64, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
         let until_ns = now_ns().min(end_ns);
         let (devices, pairing, tasks) = (&self.devices, &mut self.pairing, &mut self.tasks);
@@ -136,9 +136,9 @@ impl Tracer {
         })
     }
 
-    /// Checks that the recording continues, and gives up I/Os that must have ended. If a disk had nothing in
-    /// flight at the last check, all its earlier I/Os had ended by then, and the tracer has meanwhile read
-    /// all their events that were not lost.
+    /// Checks that the kernel still records events, and gives up I/Os that must have ended. If a disk had
+    /// nothing in flight at the last check, all its earlier I/Os had ended by then, and the tracer has
+    /// meanwhile read all their events that were not lost.
     fn tend(&mut self, now_ns: u64) -> Result<(), TraceError> {
         self.instance.check_on(SWITCH)?;
         self.tasks.iter_mut().for_each(Tasks::tend);

@@ -1,5 +1,5 @@
-//! `amplification`: how many operations and bytes a pool's clients sent, and how many these caused in the
-//! queues and at the disks.
+//! `amplification`: how many operations and bytes a pool's clients sent, and how many operations and bytes
+//! the queues and the disks had as a result.
 //!
 //! A volume reads and writes whole blocks even if its clients' writes are smaller, a mirror writes each block
 //! to all of its sides, and data that is overwritten while it is dirty never reaches the disks. Each level
@@ -72,7 +72,7 @@ pub struct Ratios {
     writes: Option<f64>,
     written_bytes: Option<f64>,
     /// Reads at the lower level for each write at the volumes, if clients only write. The pool reads because
-    /// it must know the rest of a block to write a part of it.
+    /// it can write a part of a block only together with the rest of the block.
     reads_per_write: Option<f64>,
     /// How many bytes the lower level read for each byte that clients wrote, if clients only write.
     read_bytes_per_written_byte: Option<f64>,
@@ -85,7 +85,7 @@ const COLUMNS: [Column; 10] = [
     Column::Figure("rB/s"),
     Column::Figure("w/s"),
     Column::Figure("wB/s"),
-    // The factors by which the figures exceed those of the volumes.
+    // The figures, divided by those of the volumes.
     Column::Figure("×r"),
     Column::Figure("×rB"),
     Column::Figure("×w"),
@@ -118,7 +118,8 @@ impl PoolLevels {
         })
     }
 
-    /// The reads that clients' writes have caused: those of each volume, or of a pool with one volume.
+    /// The notes on the reads that clients' writes have caused: one for each volume, or one for a pool with a
+    /// single volume.
     fn notes(&self) -> String {
         let pool = usize::from(self.by_volume.len() > 1);
         let named = self.named().skip(pool);

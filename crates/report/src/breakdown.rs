@@ -3,7 +3,8 @@
 
 use dashpot_observe::{Dimension, OpInterval, Order, Unit};
 
-/// Whether every source distinguishes this dimension's values even if the question does not ask for that.
+/// Whether every source distinguishes the values of this dimension even if the question does not ask for a
+/// breakdown by it.
 pub(crate) fn is_always_apart(by: Dimension) -> bool {
     matches!(by, Dimension::Device | Dimension::Type | Dimension::Op)
 }

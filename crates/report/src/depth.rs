@@ -1,10 +1,10 @@
-//! Notes on how many I/Os clients keep in flight. There is a note if this number hides a rule's effect, or if
-//! it hardly changed in an interval.
+//! Notes on how many I/Os clients keep in flight. There is a note if that number is too small to show a
+//! rule's effect, or if it was nearly always the same in an interval.
 
 use dashpot_api::{Depth, Rule, RuleEffect};
 
-/// A note on a rule whose lanes clients could not fill, or on a rule without lanes if clients perhaps hold
-/// I/Os back.
+/// A note on a rule whose lanes clients could not fill, or on a rule without lanes if clients perhaps limit
+/// how many I/Os they have in flight.
 pub fn depth_note(rule: &Rule) -> Option<String> {
     let depth = &rule.depth;
     if rule.fields.effect != RuleEffect::Delay || depth.most == 0 || !depth.is_exact() {
@@ -24,8 +24,8 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
 }
 
 /// Words about clients that nearly always kept the same number of I/Os in flight, perhaps because they have a
-/// limit. `zios` is the total number of these clients' I/Os. It must be large enough, because a single burst
-/// does not show a limit.
+/// limit. `zios` is the total number of these clients' I/Os. This total must be large enough, because a
+/// single burst does not show a limit.
 pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     let Depth {
         most,

@@ -162,7 +162,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A call of a naive model: its thread, beginning and end, the file that the file system's event shows,
-    /// and whether the call's events reach the pairing.
+    /// and whether the event of its beginning reaches the pairing.
     #[derive(Clone, Debug)]
     struct Call {
         pid: i32,

@@ -51,7 +51,8 @@ impl Loop {
         };
         let directory = tempfile::tempdir_in(home).expect("a directory");
         let image = directory.path().join("image");
-        // The file is written, not sparse, so that the loop device must read the file for every block.
+        // The whole file is written, so that it is not sparse and the loop device must read it for every
+        // block.
         fs::write(&image, vec![7; SIZE as usize]).expect("room");
         let losetup = Command::new("losetup")
             .args(["-f", "--show"])
@@ -268,7 +269,7 @@ fn a_flush_is_of_the_disk_and_of_no_partition() {
         (part.in_flight().count(), whole.in_flight().count()),
         (0, 1)
     );
-    // If the disk has a cache, the kernel sends a flush for each call.
+    // The loop device has a cache, so the kernel sends it a flush for this call of fsync.
     device.file.sync_all().expect("a flush");
     let is_flush = |io: &&Io| io.rwbs.operation() == b'F';
     assert_eq!(read(&mut part).iter().filter(is_flush).count(), 0);
@@ -413,7 +414,7 @@ fn watcher(path: &str) -> Child {
 
 const WATCHED: &str = "DASHPOT_TEST_WATCHED";
 
-/// The body of the process that [`watcher`] starts. It does nothing as a test of its own.
+/// The body of the process that [`watcher`] starts. As an ordinary test, it does nothing.
 #[test]
 fn watches_until_killed() {
     let Ok(path) = std::env::var(WATCHED) else {

@@ -7,7 +7,7 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 pub struct SeriesChart {
     /// The title above the picture.
     pub title: String,
-    /// A note on the time that the picture covers and on the part of it that counts.
+    /// A note on the time that the picture covers, and on the part of this time that counts.
     pub note: String,
     /// The length of the warm-up in seconds. Latencies in the warm-up do not count.
     pub warmup: f64,

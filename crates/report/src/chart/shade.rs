@@ -1,4 +1,4 @@
-//! The shade of a cell of a heat map, by the number of I/Os in it.
+//! The shade of a cell of a heat map, by the number of I/Os in the cell.
 //!
 //! The shade grows with the logarithm of the count, so that readers can distinguish one I/O from none, and a
 //! thousand from a million. A linear shade would hide the few slow I/Os that a reader looks for.
@@ -10,8 +10,8 @@ pub struct Shades {
 }
 
 impl Shades {
-    /// Makes `steps` shades, the last of which is for the highest count, `most`. The lowest counts have one
-    /// shade each.
+    /// Makes `steps` shades, the last of which is for the highest count, `most`. If `most` is less than the
+    /// number of shades, the last shade is for that number of I/Os instead.
     pub fn new(most: u64, steps: usize) -> Shades {
         Shades {
             most: most.max(steps as u64),

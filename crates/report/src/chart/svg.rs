@@ -175,5 +175,5 @@ fn escape(text: &str) -> String {
 }
 
 const LEGEND_ROW: f64 = 22.0;
-/// Most letters, in most fonts, are at most this wide at this size.
+/// In most fonts, most letters of a legend are at most this wide.
 const LETTER_WIDTH: f64 = 8.2;

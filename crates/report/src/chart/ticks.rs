@@ -26,7 +26,7 @@ pub(super) fn ticks(starts: &[u64], apart: usize) -> Vec<(usize, String)> {
         if is_free && pair[0] / step < pair[1] / step {
             let round = pair[1] / step * step;
             // If the column before this one was longer than usual, the round time may be long before this
-            // column.
+            // column. Then the label is the time at which the column begins.
             let is_near = pair[1] - round < column_ns.max(1);
             named.push((at, name(if is_near { round } else { pair[1] })));
         }
