@@ -38,9 +38,9 @@ pub(super) fn bucket_ending_at(ns: u64) -> Option<usize> {
     BOUNDS.binary_search(&ns).ok()
 }
 
-/// The index of the bucket for a value in nanoseconds. A table keyed by the value's leading eight bits gives
-/// the first possible bucket. [`guesses`] has checked that the value is in that bucket or in one of the next
-/// two.
+/// The index of the bucket for a value in nanoseconds. A table gives the first possible bucket for the
+/// value's octave and leading eight bits. [`guesses`] has checked that the value is in that bucket or in one
+/// of the next two.
 #[inline]
 pub fn bucket_of(ns: u64) -> usize {
     if ns >= END_NS {

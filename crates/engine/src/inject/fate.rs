@@ -19,7 +19,8 @@ pub(crate) struct Gaps {
 }
 
 impl Injector {
-    /// Ends the promises to a zio that was replied to at `offered`, or whose write ended at that moment.
+    /// Ends the promises to a zio that was replied to at `offered`, or to a FUA write whose first half ended
+    /// at that moment.
     pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
         while let Some(id) = flight.bookings {
             flight.bookings = self.bookings.get(id).next_of_zio;
@@ -229,7 +230,7 @@ impl Injector {
         self.bookings.remove(place);
     }
 
-    /// Restores the order of a zio's list of bookings.
+    /// Reverses a zio's list of bookings.
     fn reverse(&mut self, mut list: Option<BookingId>) -> Option<BookingId> {
         let mut reversed = None;
         while let Some(id) = list {
@@ -280,8 +281,8 @@ fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
     }
 }
 
-/// How late a hold ended, and when. A hold before the store's work ends when the driver asks the store. A
-/// hold after the store's work ends when the driver offers the reply.
+/// How late a hold ended, and when. If the hold comes before the store's work, it ends when the driver asks
+/// the store. If the hold comes after the store's work, it ends when the driver offers the reply.
 fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> (Duration, Instant) {
     match booking.mode {
         Mode::Add if flight.hold_before.is_some() => (flight.late_before, flight.started),

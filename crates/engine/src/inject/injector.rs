@@ -30,7 +30,7 @@ pub(crate) struct Injector {
     /// For each group, the rule that would finish the zio soonest. The list is kept between zios, so that
     /// no zio allocates.
     soonest: Vec<Candidate>,
-    /// The index in `soonest` of each group's candidate. The list itself is indexed by the groups' leaders.
+    /// The index in `soonest` of each group's candidate. `places` itself is indexed by the groups' leaders.
     /// Indices from earlier zios need not be cleared, because the candidate at such an index has another
     /// leader.
     places: Vec<usize>,
@@ -269,7 +269,7 @@ impl Injector {
         self.schedule_transfer(flight, place);
     }
 
-    /// Holds a zio that has reached the bandwidth until its transfer is done.
+    /// Makes a zio that has reached the bandwidth wait until its transfer is done.
     fn schedule_transfer(&self, flight: &mut Flight, place: BookingId) {
         flight.target = self.bookings.get(place).end();
         if flight.before_only {

@@ -18,7 +18,7 @@ pub(crate) struct Rule {
     pub(crate) spec: RuleSpec,
     /// The index, among the rules of the disk, of the first rule of this rule's group.
     pub(crate) leader: usize,
-    /// `None` if any number of zios are served at a time.
+    /// `None` if the rule does not limit how many zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
     /// How many times the rule was updated. Each booking has the version that its rule had when it made the
     /// booking.

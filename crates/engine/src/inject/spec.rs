@@ -57,7 +57,7 @@ pub enum Effect {
     Delay {
         /// How long a lane serves the zio.
         service: Service,
-        /// How many zios are served at a time; `None` for any number.
+        /// The maximum number of zios that are served at a time; `None` for no maximum.
         lanes: Option<u32>,
     },
     /// Fails a zio.

@@ -1,8 +1,8 @@
 //! A power cut of the host: the pool loses everything that it has only in memory.
 //!
-//! For clients the cut is one moment: the pool drops all requests and forgets all dirty data at once. To
-//! free the blocks that were in memory takes several steps if there are many. Requests that come meanwhile
-//! wait, and start in the order of their arrival when the cut has ended.
+//! For clients the cut is one moment: the pool drops all requests and forgets all dirty data at once. Freeing
+//! the blocks that were in memory takes several steps if there are many. Requests that come meanwhile wait,
+//! and start in the order of their arrival when the cut has ended.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -77,7 +77,7 @@ impl Pool {
 
     fn begin_cut(&mut self) {
         let reads = match self.cut.take() {
-            // The cut before has not ended, and no request has started since then.
+            // The previous cut has not ended, and no request has started since that cut.
             Some(cut) if self.reads.count() == 0 => cut.reads,
             _ => core::mem::take(&mut self.reads).into_values(),
         };
@@ -118,8 +118,8 @@ impl Pool {
         false
     }
 
-    /// Takes the next thing of a stage, or starts a request that has waited. False if none is left in
-    /// this volume.
+    /// Frees one more of the things that the stage is about; in the last stage, starts one of the requests
+    /// that have waited. Returns false if this volume has no more of them.
     fn lose_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
         let next = match cut.stage {
             Stage::Blocks => self.lose_block(cut, step),

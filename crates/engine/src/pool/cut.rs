@@ -10,7 +10,7 @@ use crate::zio::ZioId;
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) stage: Stage,
-    /// The volume, and the first of its blocks, that the stage still has to look at.
+    /// The volume that the stage works on, and the first of its blocks that the stage has not yet looked at.
     pub(super) volume: usize,
     pub(super) at: u32,
     /// The reads of blocks that were in flight.
@@ -19,7 +19,7 @@ pub(super) struct Cut {
     pub(super) waiting: VecDeque<ZioId>,
 }
 
-/// The things that a cut takes one by one, for all volumes before the next stage.
+/// The stages of a cut. A cut ends each stage for all volumes before it begins the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Blocks,

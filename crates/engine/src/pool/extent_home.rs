@@ -20,8 +20,8 @@ use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
 /// Puts zeroes and trims into the open txg.
 impl Pool {
-    /// Makes a run of blocks zeroes in the open txg. `goes_on` is true if this is not the first part of the
-    /// run.
+    /// Gives a run of blocks the content of a zero or a trim, in the open txg. `goes_on` is true if this is
+    /// not the first part of the run.
     pub(super) fn dirty_run(
         &mut self,
         volume: usize,
