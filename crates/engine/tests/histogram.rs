@@ -91,8 +91,8 @@ fn check_views(histogram: &Histogram, values: &[u64]) {
     }
 }
 
-/// Rows as in biolatency and `zpool iostat -w`, which count values below one unit together with values
-/// below two.
+/// Rows as in biolatency and `zpool iostat -w`, which count values below one unit together with values below
+/// two units.
 fn joined(rows: &[u64]) -> Vec<u64> {
     let first = rows.iter().take(2).sum();
     std::iter::once(first)

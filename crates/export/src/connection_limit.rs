@@ -14,7 +14,8 @@ use crate::complain::complain;
 pub(crate) struct ConnectionLimit {
     all: Arc<()>,
     peers: HashMap<String, Arc<()>>,
-    /// Whether a refusal was reported. A peer could make dashpot write without end if each were.
+    /// Whether a refusal was reported. If every refusal were reported, a peer could make dashpot write
+    /// messages without end.
     has_warned: bool,
 }
 

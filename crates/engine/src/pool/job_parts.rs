@@ -116,8 +116,8 @@ impl Pool {
 }
 
 impl Volume {
-    /// The first part of a piece: as much of a run as touches at most `most` blocks and at most `most`
-    /// extents. Also returns how many blocks and extents the part touches.
+    /// The first part of a piece. A part of a run touches at most `most` blocks and at most `most` extents.
+    /// Also returns how many blocks and extents the part touches.
     fn first_part(&self, piece: Piece, most: u32) -> (Piece, u32) {
         if !piece.is_run() {
             return (piece, 0);

@@ -66,8 +66,8 @@ impl Pool {
         }
     }
 
-    /// Whether a member has any block of a range. Under the dynamic layout, a long range counts as on all
-    /// members, because a look at each of its blocks would take too long.
+    /// Whether a member has any block of a range. Under the dynamic layout, every member counts as having
+    /// blocks of a long range, because looking at each block would take too long.
     pub(super) fn has_part(&self, volume: usize, range: Range<u32>, member: usize) -> bool {
         let Some(placement) = &self.placement else {
             let members = self.members.len();

@@ -205,7 +205,7 @@ impl Pool {
     pub(crate) fn submit(&mut self, zio: Zio<VolumeId>, volume: usize, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         let depth = target.occupancy.enter(step.now, &mut target.stats);
-        // There is no cache to read ahead into.
+        // A pool has no cache to read ahead into, so a read-ahead moves no bytes.
         if zio.op != Op::Cache {
             target.traffic.asked.count(zio.op, u64::from(zio.length));
         }

@@ -147,7 +147,8 @@ impl Pool {
     }
 
     /// Makes the pool start with one txg that syncs and another that waits for it, each as large as the
-    /// limit. Both txgs write zeroes over the beginning of the volume, so this is only for simulations.
+    /// throttle's limit for a txg. Both txgs write zeroes over the beginning of the volume, so this is only
+    /// for simulations.
     pub(super) fn fill_pipeline(&mut self, step: &mut Step<'_>) {
         let ThrottleConfig::Legacy(legacy) = self.throttle_config else {
             return;

@@ -45,8 +45,8 @@ pub(super) struct Volume {
     pub(super) occupancy: Occupancy,
 }
 
-/// A part of a zio: the part in one block, or a run of whole blocks. Zeroes and trims have runs; for their
-/// locks, long writes have runs, too.
+/// A part of a zio: the part in one block, or a run of whole blocks. Zeroes and trims are cut into runs where
+/// possible, and so are long writes when they take their locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The first block.

@@ -134,7 +134,7 @@ impl Pool {
         }
     }
 
-    /// Makes a part of a write the newest version of its block.
+    /// Gives a block a new version with the bytes that this part of a write, zero or trim has in the block.
     pub(super) fn dirty(
         &mut self,
         volume: usize,

@@ -45,7 +45,7 @@ impl Rule {
         }
     }
 
-    /// Replaces the specification at a time when `issued` zios have been issued.
+    /// Replaces the specification. `issued` is the number of zios that have been issued so far.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, issued: u64) {
         self.spec = spec;
         self.armed = now;

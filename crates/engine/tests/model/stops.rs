@@ -115,7 +115,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Submits a zio every nanosecond to a driver that wakes up every nanosecond, except during random stops.
-    /// The engine must count a hold as delayed by a stop exactly if the hold fell due in a stop.
+    /// The engine must count a hold as delayed by a stop if, and only if, the hold fell due during a stop.
     #[test]
     fn those_that_fell_due_in_a_stop_are_counted(stops in proptest::collection::vec((1_u64..400, 1_u64..400), 1..20)) {
         let mut bench = Bench::new(Mode::Floor);

@@ -253,7 +253,7 @@ fn a_trim_that_leaves_gives_its_locks_back() {
 }
 
 /// If the trim did not wait, it would be acknowledged too early, and a power cut could bring back the bytes
-/// from before it.
+/// from before the trim.
 #[test]
 fn a_durable_trim_waits_for_what_has_taken_its_place() {
     let mut hand = Hand::volume(&[1], ThrottleConfig::None, &[]);

@@ -1,4 +1,5 @@
-//! Tests pools with real bytes against a flat model, and step by step where the order of events matters.
+//! Tests pools with real bytes against a flat model. Where the order of events matters, a test drives the
+//! pool step by step.
 
 mod bytes;
 mod cache;

@@ -438,7 +438,7 @@ fn a_power_cut_takes_the_requests_that_wait_for_another() {
 #[test]
 fn a_long_write_gets_its_locks_in_the_order_of_arrival() {
     let mut hand = large();
-    // A part of a block: the write holds its lock until a disk has read the rest.
+    // This write covers a part of a block, so it holds its lock until a disk has read the rest of the block.
     hand.submit(1, Op::Write, false, 300 * hand::BLOCK, 512);
     hand.submit(2, Op::Write, false, 0, 600 * hand::BLOCK as u32);
     hand.write(3, 10);

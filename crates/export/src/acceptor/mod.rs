@@ -48,7 +48,7 @@ pub(crate) struct Acceptor {
     opened: bool,
     /// The acceptor accepts no connection before this moment, because the system had no room for another.
     pauses_until: Option<Instant>,
-    /// Whether epoll watches the listeners. While no client can be let in, it does not.
+    /// Whether epoll watches the listeners. It does not watch them while no client can be let in.
     watching: bool,
 }
 

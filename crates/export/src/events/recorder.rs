@@ -159,7 +159,7 @@ impl Recorder {
     }
 }
 
-/// The shard wakes a napping reader when a quarter of the ring is full. It does so this early because on a
-/// busy host the reader may take long to start running.
+/// The shard wakes a napping reader when a quarter of the ring is full. The shard wakes the reader this
+/// early, because on a busy host the reader may need a long time to start running.
 const FILLS_UP: usize = 4;
 const SECOND_NS: u64 = 1_000_000_000;

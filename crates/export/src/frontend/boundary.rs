@@ -58,8 +58,8 @@ pub(crate) trait Frontend: AsFd {
         Some(done)
     }
 
-    /// Passes the replies that [`Frontend::send`] has only queued on to the kernel. The shard calls `flush`
-    /// after its last send to this connection in a pass.
+    /// Gives the kernel the replies that [`Frontend::send`] has only queued. The shard calls `flush` after
+    /// its last send to this connection in a pass.
     fn flush(&mut self) -> rustix::io::Result<()> {
         Ok(())
     }

@@ -240,7 +240,7 @@ impl Connection {
         self.session.begin(request, done)
     }
 
-    /// Passes the replies that the transport has only queued on to the kernel.
+    /// Gives the kernel the replies that the transport has only queued.
     pub(super) fn flush(&mut self) -> rustix::io::Result<()> {
         self.session.flush()
     }

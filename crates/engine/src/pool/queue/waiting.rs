@@ -142,7 +142,7 @@ impl Waiting {
         first.op == second.op && gap.is_some_and(|gap| gap <= gap_limit.into())
     }
 
-    /// Takes an I/O out of both orders. The I/O keeps its slot.
+    /// Takes an I/O out of the order of its class and out of the order of offsets. The I/O keeps its slot.
     pub(super) fn take(&mut self, slot: u32) -> Entry {
         let entry = self.entries[slot];
         self.turns[entry.io.class as usize].remove(&entry.turn(slot));

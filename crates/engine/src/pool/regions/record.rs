@@ -118,7 +118,7 @@ impl Regions {
 }
 
 /// A recorded mirror has at most two to the power of this many regions, so that an extended attribute has
-/// room for a bit for each.
+/// room for one bit per region.
 const RECORDED_SHIFT: u32 = 13;
 /// How many neighbouring regions become wanted together.
 const GROUP: u32 = 16;

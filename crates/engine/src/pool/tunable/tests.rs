@@ -103,8 +103,8 @@ fn a_minimum_stays_below_its_maximum() {
                 .set(high, tunables.get(low).wrapping_sub(1))
                 .is_err()
         );
-        // A caller that sets both at once may move either value past the old value of the other, in any
-        // order.
+        // A caller that sets the low and the high tunable in one call may move each past the old value of the
+        // other, and may name them in any order.
         tunables.set_all([(low, above), (high, top)]).unwrap();
         assert_eq!((tunables.get(low), tunables.get(high)), (above, top));
     }

@@ -151,8 +151,7 @@ fn arrived(any: bool) -> Arrival {
     }
 }
 
-/// Splits a chunk of one reply into its first part, which is the beginning of the reply, and the parts with
-/// the reply's data.
+/// Splits a chunk, which has one reply, into the beginning of the reply and the parts with the reply's data.
 fn split<'a, 'b>(bytes: &'a [IoSlice<'b>]) -> Option<(Reply, &'a [IoSlice<'b>])> {
     let (first, data) = bytes.split_first()?;
     let reply = Reply::read_from_bytes(first).ok()?;

@@ -2,8 +2,8 @@
 //!
 //! Source: The rules are from NetworkBlockDevice/nbd, doc/proto.md, "Request types", "Error values" and "Size
 //! constraints". The protocol leaves two answers open. This module answers a request of no bytes with EINVAL,
-//! as nbdkit does. And requests without a payload (trim, zeroes, cache, block status) may cover more bytes
-//! than the largest payload.
+//! as nbdkit does. And it lets requests without a payload (trim, zeroes, cache, block status) cover more
+//! bytes than the largest payload.
 
 use dashpot_engine::Errno;
 
