@@ -14,7 +14,7 @@ mod server;
 
 use server::{AHEAD_NS, Server};
 
-/// A clock that shows the server's own time.
+/// A clock that shows the time of the invented server.
 #[derive(Default)]
 struct MadeClock(AtomicU64);
 
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns how many I/Os the recorder lost.
+/// Writes a recording of this many I/Os. Returns how many of them the recorder lost.
 fn write(directory: &Path, ios: usize) -> Result<u64, dashpot_recording::RecordingError> {
     let clock = Arc::new(MadeClock::default());
     let mut server = Server::new(false);
@@ -78,7 +78,7 @@ fn write(directory: &Path, ios: usize) -> Result<u64, dashpot_recording::Recordi
         if recorder.is_due() {
             let seals = recorder.summary().seals;
             recorder.seal(&[]);
-            // Wait for the seal, because the recorder drops I/Os rather than make its caller wait.
+            // Wait for the seal, because the recorder drops I/Os if the writer is behind, instead of waiting.
             while recorder.summary().stopped.is_none() && recorder.summary().seals == seals {
                 std::thread::sleep(PAUSE);
             }

@@ -16,7 +16,8 @@ pub(crate) struct Shapes {
     of_rows: Vec<u32>,
     /// The number of shapes.
     count: usize,
-    /// For each code, the number that replaces it; used only within [`Shapes::number`].
+    /// For each code, which is a shape that [`Shapes::number`] has not numbered yet, the shape's number. Used
+    /// only within that function.
     known: Vec<u32>,
 }
 
@@ -176,7 +177,7 @@ impl Shapes {
     }
 }
 
-/// The maximum number of codes. A table of this many codes takes 64 KiB.
+/// The maximum number of codes for shapes that are not numbered yet. A table of this many codes takes 64 KiB.
 const CODES_MAX: usize = 1 << 14;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A recording made of a part of another recording.
 //!
-//! Unlike the recorder, a cut waits until its files are written, so that the files have every I/O. A cut
-//! keeps the times of the other recording.
+//! Unlike the recorder, a cut waits until its files are written, so that the files have every I/O. The I/Os
+//! and marks in a cut keep the times that they have in the recording it was cut from.
 
 use std::path::{Path, PathBuf};
 

@@ -64,7 +64,7 @@ fn near_slow(files: &[Segment]) -> Vec<bool> {
         })
         .collect();
     around.sort_unstable();
-    // Replace the end of each range by the latest end among this range and all earlier ones.
+    // Each range gets the latest end among itself and all earlier ranges.
     let mut last = 0;
     for (_, to) in &mut around {
         last = last.max(*to);

@@ -47,7 +47,7 @@ pub mod column {
         IN_SECTOR = Column::code("in_sector");
         /// The I/O's length.
         BYTES = Column::code("bytes");
-        /// How many I/Os the device had when this I/O arrived, including this I/O.
+        /// How many I/Os the device had in flight when this I/O arrived, including this I/O.
         DEPTH = Column::code("depth").optional();
         /// `ok`, the name of an error, or `in flight`.
         OUTCOME = Column::word("outcome");
@@ -68,7 +68,7 @@ pub mod column {
         CLASS = Column::word("class").optional();
         /// 1 if the pool synced a txg at any time while the I/O was in flight, else 0.
         TXG_SYNCING = Column::code("txg_syncing").optional();
-        /// The inode of the file that a call synced.
+        /// The inode of the file, if the I/O is a program's call that syncs a file.
         INODE = Column::code("inode").optional();
         /// The wait in a queue.
         QUEUE = Column::number("queue_ns").optional();
@@ -86,7 +86,7 @@ pub mod column {
         LATENESS = Column::number("lateness_ns").optional();
         /// The wait until the transport accepted the reply.
         REPLY = Column::number("reply_ns").optional();
-        /// The part of the time from the I/O's beginning to its end that none of its waits contains. The
+        /// The part of the time from the I/O's beginning to its end that is in none of the I/O's waits. The
         /// waits of an I/O of the kernel are `queue_ns` and `latency_ns`.
         OTHER = Column::code("other_ns");
         /// How many bios and requests were merged into this I/O.
@@ -157,7 +157,7 @@ impl Recorded {
     }
 }
 
-/// Copies the numbers of a row into an I/O that has the same names.
+/// Copies the numbers of a row into `io`, which already has the row's names.
 pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     let int = |column| block.int(column, row);
     let bits = |column| int(column).unwrap_or_default() as u64;
@@ -292,8 +292,8 @@ fn sum_ns(waits: &IoWaits) -> u64 {
     }
 }
 
-/// The waits of a row. The row is a zio's if it has a wait for a throttle. The column of that wait is quick
-/// to read, because on most disks the wait is always 0. A zio without a time in the store is a program's call
+/// The waits of a row. The row is a zio's if its wait for a throttle is not null. That column is quick to
+/// read, because on most disks the wait is always 0. A zio without a time in the store is a program's call
 /// that dashpot held but did not carry out.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);

@@ -94,9 +94,10 @@ events! {
     Watched = "watched";
     /// The recording is a part of another recording; the text has the conditions on its I/Os.
     Cut = "cut";
-    /// The source in the text has its times on the axis of all sources; they may be off it by `n` nanoseconds.
+    /// The text names a source. Its times are recorded on the clock that all sources share, and may be off by
+    /// up to `n` nanoseconds.
     Clock = "clock";
-    /// The source that begins the text is not recorded any more; the text goes on with the reason.
+    /// A source is not recorded any more. The text has the source's name, and then the reason.
     WatchEnded = "watch ended";
     /// A rule was added, changed or removed.
     Rule = "rule";

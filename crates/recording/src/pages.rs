@@ -56,7 +56,7 @@ impl ChunkReader for Chunk {
 pub(crate) struct CheckedPages<P> {
     pub(crate) pages: P,
     pub(crate) cell: Cell,
-    /// The rows of the row group that no page has covered yet.
+    /// How many rows of the row group no page has covered yet.
     pub(crate) rows_left: usize,
 }
 

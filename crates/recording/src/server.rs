@@ -37,8 +37,8 @@ impl Random {
     }
 }
 
-/// A server at 4,950 IOPS from eight processes. Gaps are random; latencies are log-normal, and 3 % of them
-/// are long; half of the offsets are random, and half are in sequence.
+/// A server at 4,950 IOPS from eight processes. The gaps between I/Os are random; latencies are log-normal,
+/// and 3 % of them are long; half of the offsets are random, and half are in sequence.
 pub(crate) struct Server {
     random: Random,
     now_ns: u64,
@@ -135,7 +135,7 @@ fn served(
     }
 }
 
-/// The waits of a zio that a rule of 10 ms holds on a fast store.
+/// The waits of a zio on a fast store. A rule holds the zio until 10 ms after its arrival.
 fn zio_waits(random: &mut Random, is_write: bool, store_ns: u64) -> (IoWaits, u64) {
     let store_ns = store_ns / 16;
     let ns = Duration::from_nanos;

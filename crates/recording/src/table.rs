@@ -14,7 +14,7 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 /// The format that this version writes. In format 1, `latency_ns` was the time from the beginning to the end;
 /// format 2 had no classes, txgs and inodes; format 3 had no layer `kernel`.
 pub(crate) const VERSION: u64 = 4;
-/// The oldest format that this version reads: it has the same columns.
+/// The oldest format that this version reads. Its columns are those of the newest format.
 pub(crate) const OLDEST: u64 = 3;
 
 /// The maximum number of rows in a row group.

@@ -1,5 +1,5 @@
-//! Notes on how many I/Os clients keep in flight. There is a note if that number is too small to show a
-//! rule's effect, or if it was nearly always the same in an interval.
+//! Notes on how many I/Os clients keep in flight. There is a note if that number is too small to fill a
+//! rule's lanes, or if it was nearly always the same.
 
 use dashpot_api::{Depth, Rule, RuleEffect};
 

@@ -12,8 +12,8 @@ use crate::reader::Recording;
 use crate::recorder::{Options, Recorder};
 use crate::server::Server;
 
-/// If this environment variable is set, this test is the recorder that is killed. Its value is the directory
-/// of the recording.
+/// If this environment variable is set, [`records_until_it_is_killed`] is the recorder that another test
+/// kills. The variable's value is the directory of the recording.
 const ROOT: &str = "DASHPOT_TEST_RECORDS";
 
 /// Records endlessly, seals after every thousand I/Os, and prints a line after each seal. It does so only in

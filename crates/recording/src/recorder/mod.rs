@@ -61,7 +61,7 @@ pub struct Recorder {
     sealed: Moment,
     /// The number of I/Os since the last seal.
     ios: usize,
-    /// I/Os and events that were lost since the last mark about losses, by the words for whose they are.
+    /// How many I/Os and events were lost since the last mark about losses. The key is the text of the mark.
     lost: BTreeMap<Option<&'static str>, u64>,
     is_seconds_only: bool,
     /// Whether the last seal must be tried again because the writer did not take it.
@@ -191,7 +191,7 @@ impl Recorder {
 
     /// Seals the last file, and waits for the writer.
     pub fn finish(mut self, in_flight: &[FinishedIo]) -> Summary {
-        // The losses belong to the time before the end.
+        // The marks about losses must come before the mark about the end.
         self.note_losses();
         self.mark(Event::Ended, None, None, None);
         let seal = self.prepare(in_flight);
@@ -255,7 +255,7 @@ impl Recorder {
         }
     }
 
-    /// Hands the rows over to the writer, or drops them.
+    /// Hands the rows over to the writer, or drops them if the writer is too far behind.
     fn hand_over(&mut self) {
         let empty = self.spare();
         let batch = std::mem::replace(&mut self.batch, empty);
@@ -264,7 +264,7 @@ impl Recorder {
             | TrySendError::Disconnected(Job::Rows(mut batch)),
         ) = self.jobs.try_send(Job::Rows(batch))
         {
-            // These may be I/Os of all sources.
+            // These I/Os may be of any source, so the mark names none.
             self.lost(batch.rows() as u64, None);
             batch.clear();
             self.batch = batch;

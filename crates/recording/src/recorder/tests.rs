@@ -92,7 +92,7 @@ fn record_while(
     }
 }
 
-/// The bytes of all files of a recording, also of those that are being written.
+/// The total size of all files of a recording, including the files that are being written.
 fn bytes_on_disk(root: &Path) -> u64 {
     let folders = [&IOS, &SECONDS, &MARKS].map(|table| root.join(table.name));
     let entries = folders.iter().filter_map(|folder| folder.read_dir().ok());
@@ -327,7 +327,8 @@ fn a_writer_that_takes_too_much_time_leaves_single_ios_out_for_a_minute() {
 #[test]
 fn a_recording_keeps_within_its_bytes_and_keeps_what_is_slow() {
     let scratch = tempfile::tempdir().expect("a directory");
-    // The server runs at a tenth of its rate for 900 s, and its I/Os are slow at 300 s.
+    // The server runs at a tenth of its rate for 900 s, and its I/Os are slow for one second, 300 s after the
+    // start.
     let mut ios = Server::new(false).ios(445_500);
     let start_ns = ios[0].ended_ns;
     for (at, io) in ios.iter_mut().enumerate() {

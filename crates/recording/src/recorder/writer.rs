@@ -41,7 +41,7 @@ pub(super) struct Writer {
     resumes_ns: u64,
 }
 
-/// The seconds and the marks together may take the recording's size divided by this number.
+/// The seconds and the marks together may take at most [`Options::keep_bytes`] divided by this number.
 const COUNTS_PART: u64 = 4;
 /// If the writer took too much CPU time, it leaves out single I/Os for this long.
 const REST_NS: u64 = 60_000_000_000;
@@ -115,7 +115,7 @@ impl Writer {
         self.finished += batch.rows() as u64;
         self.add(&batch)?;
         batch.clear();
-        // An error here means that the recorder has ended.
+        // An error here means that the recorder has ended, and needs no more batches.
         let _ = give_back.send(batch);
         match self.open.rows() >= 2 * SEAL_IOS {
             true => self.seal_ios(&self.clock.now(), false),
@@ -140,7 +140,7 @@ impl Writer {
         }
         self.add(&seal.batch)?;
         seal.batch.clear();
-        // An error here means that the recorder has ended.
+        // An error here means that the recorder has ended, and needs no more batches.
         let _ = give_back.send(seal.batch);
         self.seal_ios(&seal.now, seal.is_slow)?;
         seal.seconds
@@ -167,11 +167,12 @@ impl Writer {
         self.next += 1;
         self.segments.push(segment);
         self.make_room(0)?;
-        // If all files together may take less than this file does, this file is deleted before it is written.
+        // If this file alone is larger than the recording may be, `make_room` has removed it from the list,
+        // and it is not written.
         if let Some(kept) = self.segments.last().filter(|last| last.number == number) {
             let published = self.directory.publish(&IOS, &segment_name(kept), &bytes);
             if published.is_err() {
-                // The mark of the error must not delete a file to make room for a file that is not there.
+                // The file was not written, so deleting it would make no room for the mark of this error.
                 self.segments.pop();
             }
             published?;
