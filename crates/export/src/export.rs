@@ -25,8 +25,8 @@ pub struct ExportInfo {
     /// The size in bytes. If the size is not a multiple of `block`, clients cannot reach the last
     /// bytes.
     pub size: u64,
-    /// The size of a block, in bytes. Every read and write consists of whole blocks. A power of two from 1 to
-    /// 64 KiB.
+    /// The size of a block, in bytes. Every read and write consists of whole blocks. The size is a power of
+    /// two, from 1 byte to 64 KiB.
     pub block: u32,
     /// The smallest write, in bytes, that needs no read-modify-write, as far as the store knows.
     pub preferred: u32,

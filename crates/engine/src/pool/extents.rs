@@ -1,5 +1,5 @@
 //! Extents: runs of blocks that a zero or trim has turned into zeroes. An extent is in memory until the pool
-//! queues its write, and is then on its way until the disks have written it.
+//! begins to write it, and is then on its way until the disks have written it.
 //!
 //! A separate dirty version of every block of a trim would cost as much memory and time as writing the
 //! blocks. OpenZFS frees a trimmed range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here
@@ -33,7 +33,7 @@ pub(super) struct Extent {
     pub(super) watchers: Vec<ZioId>,
 }
 
-/// An extent whose write is in the queues of its disks or at the disks.
+/// An extent that the pool has begun to write, and that the disks have not written yet.
 #[derive(Debug)]
 pub(super) struct OnWay {
     pub(super) end: u32,

@@ -36,7 +36,8 @@ impl Pool {
         self.go_on(step);
     }
 
-    /// Resumes the stalled writes once every failed write to the disks has been repeated successfully.
+    /// Resumes the stalled writes once every write and sync that failed on a disk has been repeated
+    /// successfully.
     pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
         while !self.is_degraded()
             && let Some(id) = self.stalled.pop_front()

@@ -155,7 +155,7 @@ impl Volume {
         self.locks.get(block).held || self.is_in_run(block)
     }
 
-    /// Those blocks of a range for whose locks requests wait.
+    /// The blocks of a range whose locks requests wait for.
     fn wanted(&self, range: Range<u32>) -> Vec<u32> {
         let queues = self.lock_queues.range(range);
         queues.map(|(block, _)| *block).collect()

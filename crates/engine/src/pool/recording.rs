@@ -47,6 +47,6 @@ pub(super) struct Recording {
     pub(super) stale: Vec<u64>,
     /// For each member that has stale sides and nothing left to copy, a value of
     /// [`Regions::covers`](super::regions::Regions::covers). The copies are safe once every side has
-    /// completed a FLUSH with at least this value.
+    /// completed a FLUSH that began at this value or later.
     pub(super) copied: Vec<Option<u64>>,
 }

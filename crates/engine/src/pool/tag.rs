@@ -12,7 +12,7 @@ pub(super) enum Tag {
 }
 
 impl Tag {
-    /// The tag as a number. These are small numbers with few gaps, as queues require.
+    /// The tag as a number. The numbers are small and have few gaps, as queues require.
     #[inline]
     pub(super) fn pack(self) -> u32 {
         match self {

@@ -134,7 +134,7 @@ impl Pool {
         }
     }
 
-    /// Gives a block a new version with the bytes that this part of a write, zero or trim has in the block.
+    /// Gives a block a new version, changed by this part of a write, zero or trim.
     pub(super) fn dirty(
         &mut self,
         volume: usize,

@@ -15,8 +15,8 @@ pub(crate) trait Machine {
     fn next_deadline(&self) -> Option<Instant>;
     /// The state of each rule, in the order of their ids.
     fn rule_states(&self, now: Instant) -> Vec<RuleState>;
-    /// The state of each rule, in the order of their ids, counting only the zios since the rule was armed or
-    /// last updated.
+    /// The state of each rule, in the order of their ids. A state counts only the zios that were issued since
+    /// the rule was armed or last updated.
     fn states_since_update(&self, now: Instant) -> Vec<RuleState>;
     /// The zios that the machine still has and where they wait, in the order of their ids.
     fn waits(&self) -> Vec<Waiting>;

@@ -1,8 +1,8 @@
-//! Tests on random histories that the engine and the naive model agree, and that the engine keeps its
+//! Tests, on random histories, that the engine and the naive model agree, and that the engine keeps its
 //! promises.
 //!
 //! A history that fails is written to `properties.regressions` next to this file, and is tried first from
-//! then on. Keep its line. `PROPTEST_CASES=10000` tries more histories than the default.
+//! then on. Keep its line in that file. `PROPTEST_CASES=10000` tries more histories than the default.
 
 use std::collections::BTreeMap;
 

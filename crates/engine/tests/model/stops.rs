@@ -16,7 +16,7 @@ fn at(ns: u64) -> Instant {
     Instant::from_nanos(ns)
 }
 
-/// A disk with a rule without lanes that holds each zio for [`DELAY`].
+/// A disk with one rule, which has no lanes and holds each zio for [`DELAY`].
 struct Bench {
     engine: Engine,
     actions: Vec<Action>,

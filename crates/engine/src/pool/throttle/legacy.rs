@@ -22,7 +22,7 @@ pub(crate) struct Legacy {
     bounds: Bounds,
     /// The throughput in bytes per millisecond; zero before the first measurement.
     throughput: u64,
-    /// The maximum that a txg takes, in inflated bytes, computed from the throughput.
+    /// The maximum number of inflated bytes that a txg takes, computed from the throughput.
     limit: u64,
     /// How many bytes have become dirty in the open txg.
     to_write: u64,
@@ -91,7 +91,7 @@ impl Legacy {
         self.coming = coming;
     }
 
-    /// The maximum that a txg takes, in inflated bytes.
+    /// The maximum number of inflated bytes that a txg takes.
     pub(crate) fn limit(&self) -> u64 {
         self.bounds.forced.unwrap_or(self.limit)
     }

@@ -92,7 +92,7 @@ impl Naive {
         found.expect("a zio that is in use")
     }
 
-    /// How many zios with a number above `after` have not ended and are decided by a rule now.
+    /// How many zios with a number above `after` have not ended, and are decided by `rule` now.
     pub(super) fn decided_now(&self, rule: RuleId, after: u64) -> u64 {
         let is_after = |ticket: &&Ticket| {
             let charge = ticket.charge.as_ref();

@@ -25,7 +25,8 @@ pub(super) struct Answers {
 struct Held {
     /// How many of the call's disks have not replied yet.
     left: usize,
-    /// The answer so far: the first error that a disk has replied, or `GoOn` if no disk has replied an error.
+    /// The answer so far: the first error with which a disk has replied, or `GoOn` if no disk has replied
+    /// with an error.
     answer: Answer,
     /// The path by which this process opens the call's file, if it cannot open the caller's descriptor.
     path: Option<PathBuf>,
