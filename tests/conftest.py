@@ -1,7 +1,7 @@
 """Gives each test its own daemon, and has the helpers that tests share.
 
-Nothing here sleeps for a result: `eventually` asks again until the answer is right. Its limit only keeps a defect from
-hanging the run, and so does the watchdog that kills a daemon which outlives its test.
+Nothing here sleeps for a result: `eventually` asks again until the answer is right. Its time limit only keeps a
+defect from hanging the run. The watchdog that kills a daemon which outlives its test has the same purpose.
 """
 
 import json
@@ -147,7 +147,7 @@ class Daemon:
         assert not left, f"sockets left behind: {left}"
 
     def abandon(self):
-        """Kills the daemon, for a test that has failed or that wants this."""
+        """Kills the daemon, for a test that has failed or that needs a killed daemon."""
         self.over = True
         self.watchdog.cancel()
         self.process.kill()

@@ -134,7 +134,7 @@ def is_watching(pid):
 
 def is_on(instance):
     """A new instance of tracefs is switched on. The observer switches it off, enables its events, and switches it on
-    again: only then it watches.
+    again. Only from then on it watches.
     """
     # The directory appears before its files.
     with contextlib.suppress(FileNotFoundError):

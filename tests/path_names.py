@@ -1,6 +1,7 @@
 """A program that makes a directory its root, and opens files there by random names: through absolute and relative
-links, from its working directory, from other directories, and with a directory as the root of a name. The program
-knows where each opened file is. Prints how many of the opened files were in the directory `in`, and how many were not.
+links, from its working directory, from other directories, and by openat2 with a directory as the root of the name.
+The program knows where each opened file is. Prints how many of the opened files were in the directory `in`, and how
+many were not.
 
     path_names.py SEED ROOT STEPS
 """
@@ -23,8 +24,8 @@ inside = {os.stat(path).st_ino for it in directories if it.startswith("/in") for
 
 
 def path_to(path, start):
-    """A name of a path: absolute, or relative to a directory. Some names have more `..` than there are directories
-    above; such a name leads to the root.
+    """A random name for a path: absolute, or relative to a directory. Some names have more `..` than there are
+    directories above; such a name leads to the root.
     """
     if draws.random() < 0.4:
         return path

@@ -186,7 +186,7 @@ def test_clear_wants_a_word(daemon):
 
 def test_strangers_keep_nobody_out(tcp):
     """Many clients without a token connect, send request after request, and never read the answers. The daemon keeps
-    few of them, and still answers.
+    only a few of these connections, and still answers.
     """
     strangers = []
     for _ in range(600):

@@ -159,7 +159,7 @@ def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_
 
 @pytest.mark.parametrize("command", ["attach", "stale"])
 def test_daemons_that_do_not_answer_are_named_and_keep_their_devices(serve, attach, command):
-    """The message must name each daemon that does not answer once, however many devices it has."""
+    """The message must name each unresponsive daemon only once, however many devices it has."""
     daemon = serve("-d", "mine=ram,size=8M")
     others = [serve("-d", f"a{at}=ram,size=8M", "-d", f"b{at}=ram,size=8M") for at in range(2)]
     nodes = [attach(other, f"{disk}{at}") for at, other in enumerate(others) for disk in "ab"]

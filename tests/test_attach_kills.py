@@ -148,8 +148,8 @@ UNUSUAL = {"max_sectors_kb": "512", "scheduler": "mq-deadline", "nr_requests": "
 @pytest.mark.parametrize("command", ["attach", "detach"])
 @pytest.mark.parametrize("last", [*UNUSUAL, "record"])
 def test_settings_that_a_killed_helper_has_changed_are_restored(serve, attach, own_loop, command, last):
-    """The settings that a killed helper has changed must be restored. The helper is killed as soon as a
-    setting has changed, or, for `record`, when it has recorded what it made."""
+    """The settings that a killed helper has changed must be restored. The helper is killed as soon as a setting has
+    changed, or, in the case `record`, as soon as it has recorded what it made."""
     queue = pathlib.Path("/sys/block", os.path.basename(own_loop), "queue")
     daemon = serve("-d", "d=ram,size=8M")
     for name, value in UNUSUAL.items():

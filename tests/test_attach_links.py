@@ -147,7 +147,8 @@ def test_a_disk_that_is_not_there_is_named_before_anything_is_done(attach, direc
 
 
 def test_serve_opens_the_devices_below_before_it_becomes_the_user(attach, user, device):
-    """`serve` opens the device below before it becomes the user, because the user may not open it."""
+    """`serve` opens the device below the disk before it takes the user's identity, because the user may not open the
+    device."""
     uid, env = user
     node, ready = device(), f"/tmp/dashpot-{uid}/ready"
     os.chmod(node, 0o600)

@@ -50,7 +50,7 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
         eventually(lambda: pathlib.Path(f"/tmp/dashpot-{uid}/api.sock").exists(), "a daemon")
         done = subprocess.run([BINARY, "attach", "d"], env=env, capture_output=True, text=True, timeout=HANG_LIMIT)
         assert done.returncode == 0, done.stderr
-        # No other process can mark a daemon.
+        # Only the daemon itself can mark its threads as I/O flushers.
         assert "the daemon may wait for its own device" in done.stderr and "CAP_SYS_RESOURCE" in done.stderr
         node = done.stdout.strip()
         run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
@@ -64,8 +64,8 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
 
 
 def test_serve_attaches_and_becomes_the_user_again(attach, user):
-    """The daemon's sockets, device and process are the user's. When the daemon ends, the device is
-    removed, and root owns the node."""
+    """The daemon's sockets, device and process are the user's. When the daemon ends, the device is removed, and root
+    owns the node again."""
     uid, env = user
     words = ["serve", "--attach", "-d", "d=ram,size=8M", "--ready-file", f"/tmp/dashpot-{uid}/ready"]
     daemon = subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, text=True, env=env)

@@ -162,7 +162,7 @@ def test_dripping_payloads_starve_nobody(daemon):
 
 
 def test_connections_that_take_no_replies(daemon, descriptor_limit):
-    """A thousand connections together may keep only as many bytes as all connections may."""
+    """A thousand connections together may keep only as many bytes as the bound for all connections allows."""
     batch = b"".join(wire.request(wire.CMD_READ, 0, 1 << 16, cookie=i) for i in range(40_000))
     clients = [enter(daemon) for _ in range(1000)]
     before = resident(daemon)
@@ -326,7 +326,7 @@ def test_list_says_that_a_bound_on_memory_distorts_a_rule(daemon):
     daemon.cli("resume", "d")
     client.wait(*requests)
     assert daemon.rules()[1]["stalled"] == 0
-    # A rule's counts leave out the time before it.
+    # A rule's counts leave out the time before the rule was armed.
     daemon.cli("clear", "all")
     daemon.cli("inject", "d", "-D", "1ms")
     assert daemon.rules()[2]["stalls"] == 0

@@ -35,7 +35,7 @@ def load(daemon, disks, seconds, rate=250):
 
 @pytest.fixture
 def lab(serve):
-    """Disks under a constant of 10 ms."""
+    """Disks on which a rule delays every I/O by 10 ms."""
     daemon = serve(*(word for disk in DISKS for word in ("-d", f"{disk}=ram,size=4M")))
     for disk in DISKS:
         daemon.cli("inject", disk, "-D", "10ms", "--name", f"base-{disk}")

@@ -306,8 +306,7 @@ def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
     node = created("0 4096 delay ram:2M 0 0", other).resolve()
     assert not os.path.lexists(f"/dev/mapper/{dead}")
     assert f"{dead}\t(its daemon is gone)" in dm("ls").stdout.splitlines()
-    # The node now stands for the new device, which has it. `status` and `info` report both that device and the dead
-    # one.
+    # The node now belongs to the new device. `status` and `info` report both that device and the dead one.
     assert dm("table", node).stdout == "0 4096 delay ram:2M 0 0\n"
     for command in ["status", "info"]:
         done = dm(command, code=1)

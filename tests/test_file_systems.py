@@ -147,7 +147,7 @@ def test_run_mounts_and_unmounts(attach, tmp_path):
 
 @requires("mkfs.ext4")
 def test_a_rule_that_holds_the_unmounting_holds_no_end_up(attach, tmp_path):
-    """`run` must end even if a rule holds the writes of the unmounting for ever."""
+    """`run` must end even if a rule holds for ever the writes that unmounting causes."""
     script = 'touch "$0/file" && "$1" inject d --hang -T write,flush'
     done = run(BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path, BINARY)
     assert not os.path.ismount(tmp_path) and not remains(), done.stderr

@@ -1,4 +1,4 @@
-"""The API's document: valid, and good enough for clients that generators make of it.
+"""The API's document is valid, and good enough for clients that generators make from it.
 
 A validator checks it. Generators make clients in Python, TypeScript and Go from it; the test compiles the last two,
 and runs all three against a daemon. `scripts/deps` installs the tools under target/.

@@ -41,7 +41,7 @@ def run_script(page, directory, *words, under=("unshare", "--mount")):
     """Runs the script of a page with this program on its PATH, and returns what it prints. The output goes to
     a file, so that a process that the script leaves behind does not keep a pipe open."""
     (directory / "bin").mkdir()
-    # Another user may not be allowed to reach the place where the program was built.
+    # A script may run dashpot as another user, who may not be able to reach the build directory.
     shutil.copy(BINARY, directory / "bin/dashpot")
     (directory / "script").write_text(script_of(page))
     directory.chmod(directory.stat().st_mode | 0o055)

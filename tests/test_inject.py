@@ -146,8 +146,8 @@ def test_a_client_is_chosen_by_its_name(daemon, client):
 
 
 def test_probability_injects_into_about_that_share(daemon, client):
-    """A rule with `-f 10%` must fail about that share. With 2,000 draws at 10 %, a count outside of 100 to
-    320 has a probability of less than 1 in 10^12."""
+    """A rule with `-f 10%` must fail about that share of the I/Os. With 2,000 draws at 10 %, a count outside of 100
+    to 320 has a probability of less than 1 in 10^12."""
     daemon.cli("inject", "d", "-e", "EIO", "-f", "10%")
     failed = sum(request.error == errno.EIO for request in client.many(2000, 32))
     assert 100 < failed < 320

@@ -133,8 +133,8 @@ def test_a_daemon_that_was_stopped_makes_one_long_interval(daemon, words):
     assert report.returncode == 0, errors
     lines += [json.loads(line) for line in rest.splitlines()]
     due = sum(1 + first(line)["missed"] for line in lines)
-    # An interval stands for each due time in it. The signal cuts the last interval short, so it stands for none. No
-    # due time counts twice.
+    # An interval accounts for each due time in it. The signal cuts the last interval short, so that interval accounts
+    # for none. No due time counts twice.
     assert (due - 1) * PERIOD_NS <= sum(map(elapsed, lines)) + PERIOD_NS
     assert LONG.search(errors), errors
 

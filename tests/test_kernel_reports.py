@@ -59,8 +59,8 @@ class Watching:
 
     @classmethod
     def quiet(cls, *words, watches=True):
-        """Starts a report that may print nothing before an I/O ends. A report that needs no events never
-        watches."""
+        """Starts a report that may print nothing before an I/O ends. A report that needs no events never begins to
+        watch the kernel."""
         self = cls.__new__(cls)
         self.first = self.errors = ""
         self.process = started(words)

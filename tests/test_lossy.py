@@ -126,8 +126,8 @@ def test_off_drops_its_clients_and_refuses_new_ones_until_the_restart(lossy):
 
 
 def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
-    """Writes that a power cut finds in flight, held before or after the store or suspended, must neither be
-    acknowledged nor be written afterwards."""
+    """Writes that a power cut finds in flight must neither be acknowledged nor be written afterwards, whether they
+    are held before the store, held after it, or suspended."""
     client = Client(lossy)
     lossy.cli("inject", "d", "-D", "60s", "-T", "write")
     client.write(0, 4096)

@@ -300,8 +300,8 @@ def test_a_32_bit_call_is_refused_by_name(places, tmp_path):
     assert "fsync of foreign" in done.stderr and "ENOSYS" in done.stderr
 
 
-# A program whose first call hangs, and waits while dashpot is killed; the program then makes a second call. The
-# program has its own session, so that not even a signal to dashpot's group reaches the program.
+# A program whose first call hangs until dashpot is killed, and that then makes a second call. The program has its own
+# session, so that not even a signal to dashpot's group reaches the program.
 LOSS = """
 import os, sys, threading, time
 os.setsid()

@@ -34,7 +34,7 @@ for thread in threads: thread.join()
 """
 EIO, ENOSYS = "5", "38"
 DASHPOT, KEEPER = "dashpot", "keeper"
-# The errors that calls may have after the loss, in this order.
+# For each value of `--on-loss`, the errors that calls may get after the loss.
 ASKED = {"pass": [], "fail": [EIO]}
 
 

@@ -58,8 +58,8 @@ def test_operations_are_counted_at_the_volume_in_the_queues_and_at_the_disks(poo
     traffic = tank["traffic"]
     assert (traffic["volumes"]["writes"], traffic["volumes"]["written_bytes"]) == (writes, writes * BLOCK)
     assert tank["admissions"]["assigned"] == writes and tank["dirty_bytes"] == 0
-    # Both sides of the mirror get each block that a txg or the flush writes to its place, and no more bytes than
-    # that.
+    # A txg, or the flush, writes each block to both sides of the mirror, so the queues and the disks count at most
+    # twice the client's bytes.
     assert traffic["queues"]["written_bytes"] == traffic["disks"]["written_bytes"] <= 2 * writes * BLOCK
     assert traffic["disks"]["writes"] <= traffic["queues"]["writes"]
     (volume,) = Api(pool).ask("/v1/volumes")
@@ -275,7 +275,7 @@ def test_the_volume_that_amplifies_is_told_from_the_volume_that_does_not(serve, 
         assert (one["disks"]["writes"], one["disks"]["written_bytes"]) == (count, count * block)
     assert (large["amplification"]["written_bytes"], small["amplification"]["written_bytes"]) == (16, 1)
     assert small["disks"]["reads"] == 0 < large["disks"]["reads"]
-    # The volumes add up to the pool.
+    # The volumes' figures add up to the pool's figures.
     for level in ("volumes", "queued", "disks"):
         assert {key: large[level][key] + small[level][key] for key in tank[level]} == tank[level]
     said = daemon.cli("amplification").stdout

@@ -26,7 +26,8 @@ def has(engine):
 
 @pytest.fixture
 def recorded(daemon, directory):
-    """A recording of a served disk with a rule, errors, FUA and several operations, and the daemon's own list."""
+    """A recording of a served disk with a rule, errors, FUA and several operations, and the daemon's own list of the
+    I/Os."""
     recording = directory / "rec"
     daemon.cli("inject", "d", "-D", "3ms:2", "-T", "write")
     daemon.cli("inject", "d", "-e", "EIO", "-T", "read", "--every", "7")

@@ -44,7 +44,7 @@ def work(daemon, loop):
 
 @pytest.fixture
 def recorded(serve, directory):
-    """A recording of both, and their name."""
+    """A recording of both disks, and the name that they share."""
     with loop_in_memory() as loop:
         daemon = served(serve, loop)
         daemon.cli("inject", loop.name, "-D", "3ms", "-T", "read")
@@ -90,7 +90,7 @@ def test_both_are_on_one_clock(recorded):
     writes, reads = ([io["at_ns"] for io in of_dd(recording) if io["rwbs"][0] == letter] for letter in "WR")
     calls = [io["at_ns"] for io in snoop(recording)]
     assert max(writes) < min(calls) and max(calls) < min(reads)
-    # The way from the clock to the time since 1970 is the same to the nanosecond.
+    # The offset from the daemon's clock to the time since 1970 is the same for all I/Os, to the nanosecond.
     [ahead_ns] = {io["at_ns"] - io["ended_ns"] for io in snoop(recording)}
     assert ahead_ns > 0
     clocks = [(mark["text"], mark["n"]) for mark in shown(recording)["marks"] if mark["event"] == "clock"]
@@ -154,7 +154,7 @@ def test_a_part_has_both_or_says_what_it_leaves_out(recorded, directory):
     done = run(BINARY, "record", "cut", recording, "-o", of_one, "--where", "process=dd")
     assert "no I/Os of --layer disk: 'process' is unknown here" in done.stderr
     assert len(of_kernel(of_one)) == READS + WRITES
-    # The layer that was left out is not there, and does not look idle.
+    # The layer that the cut left out is not in it, and does not look idle.
     error = run(BINARY, "stat", "disk.ops", "--in", of_one, code=None).stderr
     assert "the recording has no such disks, but kernel disks such as" in error, error
     run(BINARY, "record", "cut", recording, "-o", nameless, "--anonymous")
@@ -163,7 +163,7 @@ def test_a_part_has_both_or_says_what_it_leaves_out(recorded, directory):
 
 
 def test_counts_of_seconds_are_apart_where_single_ios_are_gone(serve, directory):
-    """A trigger fires for the I/Os of either, and --keep is the bound of both."""
+    """A trigger fires for the I/Os of either disk, and --keep bounds both together."""
     recording = directory / "rec"
     with loop_in_memory() as loop:
         daemon = served(serve, loop)
@@ -188,14 +188,14 @@ def test_the_recording_goes_on_without_a_daemon_that_ends(serve, directory):
         daemon = served(serve, loop)
         recorder = begun(daemon, loop, recording)
         Client(daemon, loop.name).many(CALLS, 4)
-        # A daemon takes with it what the recorder has not read yet.
+        # When a daemon ends, the I/Os that the recorder has not read yet are lost.
         eventually(lambda: files(recording) and len(snoop(recording)) == CALLS, "a sealed file")
         daemon.stop()
         assert "the daemon's disks are not recorded any more" in recorder.stderr.readline()
         read(loop)
         recorder.send_signal(signal.SIGINT)
         text, errors = recorder.communicate()
-    # It tells what it has, and that a part of it ended early.
+    # The recorder says what it has recorded, and that the daemon's part ended early.
     assert recorder.returncode == 1 and "I/Os, " in text and "dashpot: " in errors, (text, errors)
     assert (len(of_dd(recording)), len(snoop(recording))) == (READS, CALLS)
     assert "watch ended" in run(BINARY, "record", "show", recording).stdout
@@ -203,13 +203,13 @@ def test_the_recording_goes_on_without_a_daemon_that_ends(serve, directory):
     assert told in run(BINARY, "stat", "disk.ops", "--in", recording).stderr
     assert told not in run(BINARY, "stat", "kernel.ops", "--in", recording).stderr
     assert told in run(BINARY, "iolatency", "--layer", "kernel", "--layer", "disk", "--in", recording).stderr
-    # A part without names does not show them as idle either.
+    # A cut without names does not show the daemon's disks as idle either.
     run(BINARY, "record", "cut", recording, "-o", directory / "nameless", "--anonymous")
     assert told in run(BINARY, "stat", "disk.ops", "--in", directory / "nameless").stderr
 
 
 class Between:
-    """A way to the API of a daemon that can be closed, as if the daemon hung."""
+    """A proxy to a daemon's API, which can hang in place of the daemon."""
 
     def __init__(self, daemon, path):
         self.path, self.daemon, self.hangs = path, daemon, threading.Event()

@@ -99,7 +99,7 @@ class Disk:
         return folder
 
     def whole(self):
-        """The Parquet files that a cut must not take."""
+        """The Parquet files that must be whole after a power cut."""
         return {path for path in self.flushed if path.endswith(".parquet") and self.now.get(path) is self.flushed[path]}
 
     def cut(self, place, keep):

@@ -145,7 +145,7 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert told["count"] == 90
     told, said = ask("stat", "disk.ops[client]")
     assert told["count"] == 66 and "left out: the recording has only counts" in said
-    # The counts of seconds have only the time at the device, not the time before.
+    # The per-second counts cover only the time at the device, not the time before an I/O got there.
     told, said = ask("stat", "disk.total")
     assert told["count"] == 66 and "left out: the recording has only counts" in said
     # A second without single I/Os must not look idle.

@@ -107,7 +107,7 @@ def test_failures_are_told_apart_from_latencies(lab):
 
 
 def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
-    """Three of ten writers hang. The report must say that they have waited longer than all counted writes."""
+    """Three of ten writers hang. The report must say that their writes have waited longer than all counted writes."""
     path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["--hang -T write --first 3"]\n'
                '[workload.w]\ntarget = "d"\nthreads = 10\nthink = "1ms"\n[sim]\nlasts = "2s"\n')
     text = sim(path).stdout

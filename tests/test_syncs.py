@@ -86,7 +86,7 @@ def test_calls_are_timed_as_their_program_times_them(tmp_path):
 
 @pytest.fixture
 def postgresql():
-    """A command of a running PostgreSQL that times its own syncs."""
+    """A function that runs a PostgreSQL command, on a server that times its own syncs."""
     if not BINARIES:
         pytest.skip("postgresql is missing: make deps")
     home = tempfile.mkdtemp(prefix="dashpot-pg-", dir="/var/tmp")

@@ -68,7 +68,8 @@ class Node:
 
 
 def synced(said):
-    """The numbers that the writer has printed as whole lines, without the files that it may have removed since."""
+    """The numbers that the writer has printed as whole lines, except those of files that it may have removed
+    since."""
     numbers = [int(number) for number in re.findall(r"(\d+)\n", said)]
     return [number for number in numbers if number % 5]
 

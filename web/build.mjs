@@ -7,7 +7,7 @@ const out = process.argv[2] ?? "dist";
 await mkdir(out, { recursive: true });
 await cp("static", out, { recursive: true });
 await build({
-  // The viewer and the style of a report's file, which the program puts into it.
+  // The viewer and the style that the program puts into the file of a report.
   entryPoints: { page: "src/main.tsx", report: "src/report/viewer.ts", "report-style": "src/report/report.css" },
   outdir: out,
   bundle: true,

@@ -1,4 +1,4 @@
-"""Runs podman with images and containers of its own, which end with it. No image comes from a registry."""
+"""Runs podman with images and containers of its own, which are removed afterwards. No image comes from a registry."""
 
 import contextlib
 import os

@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 OUT = pathlib.Path(os.environ.get("DIST_OUT", ROOT / "target/dist/out")).resolve()
-# Commands that take longer than this many seconds are broken.
+# A command that takes longer than this many seconds counts as broken.
 LIMIT = 600
 # The architectures of a release, and what Debian and images call them.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

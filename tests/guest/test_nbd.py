@@ -232,7 +232,7 @@ stop
 
 def test_another_store_is_not_taken_over(guest):
     """A daemon must not take over a device for another store: an empty disk below a mounted file system would
-    destroy the file system. The device ends with errors, and no process is left."""
+    destroy the file system. The I/O of the device must end with errors, and no process may be left."""
     said = guest("""
 again() {
     eventually no_daemon

@@ -188,8 +188,8 @@ echo whole
 
 
 def test_a_volume_with_other_bytes_is_not_taken_over(guest):
-    """A daemon must not take over a device whose volume has other bytes: these were in memory, or they are at
-    another place, because the lab has the volumes in another order."""
+    """A daemon must not take over a device if the bytes of its volume are no longer those that the device had: they
+    were in memory only, or the lab has the volumes in another order, so that the bytes are at another place."""
     said = guest(VOLUMES + """
 again() {
     kill -9 "$daemon"

@@ -48,7 +48,7 @@ async function savedSeconds() {
   return [...new Set((await saved()).map(([time]) => time))].map((time) => Math.round(Date.parse(time) / 1_000));
 }
 
-/** Saves again until the last of these seconds is `second` or up to a minute later, and returns them. */
+/** Saves the file again until its last second is `second` or up to a minute later, and returns its seconds. */
 async function savedUpTo(second) {
   for (;;) {
     const seconds = await savedSeconds();

@@ -16,7 +16,7 @@ export interface Look {
   hues: string[];
   /** The seconds between two time lines. */
   everySeconds: number;
-  /** The second of the first time line. */
+  /** The second that the first time line marks. */
   firstSecond: number;
 }
 

@@ -59,7 +59,7 @@ interface SharedProps extends PanelProps {
 }
 
 const COLOURS: ColourScale[] = ["log", "linear", "rank"];
-/** The shares of I/Os with the largest numbers that the axis can leave out, in millionths. */
+/** The shares of all I/Os that the axis can leave out, in millionths: those with the largest numbers. */
 const CROPS = [0, 1_000, 10_000];
 
 function HeatPanel(props: SharedProps) {

@@ -131,7 +131,7 @@ export class Follower {
       const body = await this.api.open("/v1/statistics/watch", { statistics: names }, stream.signal);
       for await (const event of eventsOf(body)) this.take(names, event);
     } catch {
-      // The stream has ended. The page reads the seconds that it did not bring like any other past.
+      // The stream has ended. The page reads the seconds that the stream did not bring like any other past.
     }
     if (this.stream === stream) [this.stream, this.streamed] = [null, ""];
   }

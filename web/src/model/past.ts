@@ -7,7 +7,7 @@ import type { Series, Span } from "./series";
 /** Whether the page knows a second, and if not, why. */
 export type Known = "known" | "before" | "missing" | "unread" | "after";
 
-/** A time that was not recorded, of a layer or of all layers. */
+/** A time in which the I/Os of a layer, or of all layers, were not recorded. */
 export interface Gap extends Span {
   layer: string | null;
 }

@@ -12,7 +12,7 @@ export function AddStatistic({ feed, add, close }: { feed: Feed; add: (statistic
   useEffect(() => first.current?.focus(), []);
   const [metrics, dimensions] = [feed.metricsOf(layer), feed.dimensionsOf(layer)];
   const statistic: Statistic = { layer, metric, conditions: [], by: by === "" || metric === "offset" ? null : by };
-  /** Chooses a layer, and forgets the words that it does not know. */
+  /** Chooses a layer, and forgets the words that this layer does not know. */
   const choose = (next: Layer): void => {
     setLayer(next);
     if (!feed.metricsOf(next).some((one) => one.word === metric)) setMetric("latency");

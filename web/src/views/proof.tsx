@@ -61,7 +61,7 @@ function verdict(rule: Rule): string {
 
 const CAN_HOLD = { yes: "can hold", doubtful: "doubtful here", no: "cannot hold here" };
 
-/** How well this host kept time, which lateness does not show by itself. */
+/** How promptly this host lets the shards run, which lateness alone does not show. */
 function Host({ feed }: { feed: Feed }) {
   const status = feed.status!;
   return (
