@@ -133,8 +133,8 @@ pub enum Command {
     /// first aborts the zios of the pool's volumes, and waits until no store works for the pool.
     Crash(PoolId),
     /// Makes the sides of a pool's mirrors identical again. The driver gives this command when the daemon
-    /// starts, and when the power is on again after a power cut. Until then, the pool reads only one side of
-    /// each region whose sides may differ.
+    /// starts, and when the power is on again after a power cut. Until a region whose sides may differ is
+    /// repaired, the pool reads only one of its sides.
     Repair(PoolId),
     /// Makes the pools write all dirty data to their disks, without waiting for a reason to sync. From then
     /// on, the pools write new dirty data at once, too.

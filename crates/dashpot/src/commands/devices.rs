@@ -98,7 +98,7 @@ impl Attacher {
         })
     }
 
-    /// Attaches all disks, or none if one of them fails or a signal comes.
+    /// Attaches all disks; or none, if a disk cannot be attached or a signal comes.
     pub(super) async fn attach(
         self,
         api: &Address,

@@ -162,7 +162,7 @@ impl Running {
 
     /// Drains the disks. The grace period of held zios ends early when `hurry` completes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
-        // Draining shards accept no commands, so the listeners end first. The end of a task closes its
+        // Draining shards accept no commands, so end the listeners first. The end of a task closes its
         // listener.
         for answering in self.answering {
             answering.abort();

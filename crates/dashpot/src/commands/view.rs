@@ -9,7 +9,7 @@ use super::output::print;
 use super::page::{Page, RecordedMemory};
 use crate::cli::ViewArgs;
 
-/// Serves the page of a recording until the user ends it.
+/// Serves the page of a recording until the user ends the program.
 pub(super) fn view(args: &ViewArgs) -> anyhow::Result<()> {
     let interrupted = stop_on_signals()?;
     let memory = RecordedMemory::open(&args.recording)?;

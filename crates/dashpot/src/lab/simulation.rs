@@ -72,7 +72,7 @@ impl SimLab {
         begun.map_err(|error| self.origin.refusal(&error))
     }
 
-    /// Warnings about the lab, with its lines.
+    /// Warnings about the lab, each with the line that it is about.
     pub(crate) fn warnings(&self) -> Vec<ParseError> {
         self.origin.warnings(&self.scenario)
     }

@@ -13,7 +13,7 @@ pub(super) struct Targets<'a> {
 }
 
 impl Targets<'_> {
-    /// Finds a disk or a volume by its name, and its size.
+    /// Finds a disk or a volume by its name, and returns it with its size.
     pub(super) fn find(&self, name: &str) -> Result<(Target, u64), ParseError> {
         let taken = self.disks.iter().find(|disk| disk.0 == name);
         if let Some((_, _, Some(pool))) = taken {

@@ -21,7 +21,7 @@ use super::wall::unix_ns_before;
 pub(crate) struct KernelSource {
     stop: Stop,
     told: Receiver<Watched>,
-    /// The weight of the intervals that wait to be printed.
+    /// About how much memory the intervals take that wait to be printed: the sum of their weights.
     waiting: Arc<AtomicUsize>,
     reader: Option<JoinHandle<()>>,
 }

@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(here.to(150, 100..=200), here);
         let other = here.to(5_000, 100..=200);
         assert_eq!((other.off_ns, other.apart_ns), (50, 4_850));
-        // 5,000 of the other clock is 150 of this host's, give or take 50.
+        // 5,000 on the other clock is 150 on this host's clock, give or take 50.
         assert_eq!((other.here_ns(5_000), other.ahead_ns), (150, 995_150));
         let behind = here.to(10, 100..=100);
         assert_eq!((behind.here_ns(10), behind.off_ns), (101, 1));

@@ -21,7 +21,7 @@ pub(super) enum Part {
     },
     /// A disk is resumed, and its suspended zios are still to be issued.
     Resume(DiskId),
-    /// The disks are closed, and the zios that wait or are held are still to fail.
+    /// The disk is closed, and its zios that wait or are held are still to fail.
     Fail {
         disk: DiskId,
         errno: Errno,

@@ -28,7 +28,7 @@ pub(crate) struct Rule {
     /// The counters for zios that were checked against earlier versions of the rule, if it was updated.
     past: Option<Box<RuleCounts>>,
     pub(crate) random: Random,
-    /// The service time that the choice of a lane assumes.
+    /// The service time that the engine assumes when it chooses a lane.
     pub(crate) nominal: Duration,
     /// The number of zios that have matched since the rule was armed or last updated.
     counted: u64,

@@ -20,7 +20,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// The time that the choice of a lane assumes: the constant, or the distribution's p50.
+    /// The time that the engine assumes when it chooses a lane: the constant, or the distribution's p50.
     pub fn nominal(&self) -> Duration {
         match self {
             Service::Constant(span) => *span,
@@ -39,8 +39,8 @@ impl Service {
 
 /// A distribution of times, given by knots of its quantile function, which is linear between knots.
 ///
-/// A quantile q is a fraction of 2^64. The table is constant before its first knot and after its last one.
-/// Knots may be close together where the distribution needs detail, such as in its tail.
+/// A quantile `q` stands for the fraction `q` ÷ 2^64. The table is constant before its first knot and after
+/// its last one. Knots may be close together where the distribution needs detail, such as in its tail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantileTable {
     knots: Vec<(u64, Duration)>,

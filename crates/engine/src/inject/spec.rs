@@ -42,11 +42,11 @@ pub struct RuleSpec {
     pub range: Option<(u64, u64)>,
     /// A glob that the client's name must match.
     pub client: Option<String>,
-    /// How long after being armed the rule begins.
+    /// The time from the arming of the rule until the rule begins to apply.
     pub after: Duration,
     /// How long the rule then lasts; `None` for ever.
     pub lasts: Option<Duration>,
-    /// Whether the store works before the rule holds the zio, or after.
+    /// Whether the store works before or after the rule holds the zio.
     pub mode: Mode,
 }
 

@@ -1,4 +1,4 @@
-//! Blocks on their way to and from the disks, and blocks to be retried.
+//! Blocks on their way to and from the disks, and operations to repeat after a failure.
 
 use alloc::vec::Vec;
 

@@ -72,7 +72,7 @@ impl Pool {
 
     /// Drops the versions of a block that an extent replaces. Returns false if the block must keep its
     /// versions, because the block is on its way to the disks, or because a request waits until the block is
-    /// there.
+    /// on the disks.
     fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let state = self.volumes[volume].blocks.get(block);
         let stays = state.write().is_some() || state.watched || state.failing;
@@ -216,8 +216,8 @@ impl Pool {
         None
     }
 
-    /// Sends those extents in memory that overlap a range and that a request or the syncing txg waits for. An
-    /// extent stays in memory while an extent on its way must reach the disks before it.
+    /// Of the extents in memory that overlap a range, sends those that a request or the syncing txg waits
+    /// for. An extent stays in memory while an extent on its way must reach the disks before it.
     fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
         let waiting = self.volumes[volume].extents.meeting(range);
         for start in waiting.collect::<Vec<u32>>() {

@@ -55,7 +55,7 @@ pub(crate) fn clean_quietly() {
 }
 
 /// Cleans every stale attachment for which `goes` is true. First prints which daemons do not answer. Returns
-/// each node, and whether the cleaning succeeded.
+/// the node of each cleaned attachment, and whether the cleaning succeeded.
 fn clean_each(
     goes: impl Fn(&Place, &Record, &Answers) -> bool,
 ) -> Vec<(String, anyhow::Result<()>)> {

@@ -27,7 +27,7 @@ pub(super) fn io_of(client: &Client, record: &Record) -> Option<DeviceIo> {
     client.io(layer, name).ok()
 }
 
-/// Whether the attachment's daemon is gone, so that I/O waits in the kernel's NBD client for another daemon.
+/// Whether the attachment's daemon is gone, and I/O waits in the kernel's NBD client for another daemon.
 pub(super) fn waits(place: &Place, record: &Record, answers: &Answers) -> bool {
     record.mechanism == MechanismWord::Nbd
         && is_ours(place, record)

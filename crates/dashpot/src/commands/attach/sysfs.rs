@@ -51,8 +51,8 @@ pub(crate) fn attribute(node: &str, name: &str) -> Option<String> {
     Some(value.trim_end().to_owned())
 }
 
-/// Changes an attribute of a node in sysfs. Linux 6.17 and later refuse this for a moment while they change
-/// another attribute of the same device.
+/// Changes an attribute of a node in sysfs. Linux 6.17 and later refuse this for a moment while another
+/// attribute of the same device is being changed.
 fn set_attribute(node: &str, name: &str, value: &str) -> anyhow::Result<()> {
     let (path, begun) = (sysfs(node).join(name), Instant::now());
     loop {

@@ -108,8 +108,7 @@ pub(crate) struct Waiting {
     pub(crate) left: Left,
 }
 
-/// The devices that wait for a daemon at an address of the API. Finding these devices needs no
-/// privilege.
+/// The devices that wait for a daemon at this address of the API. Finding these devices needs no privilege.
 pub(crate) fn waiting_for(api: &str) -> Vec<Waiting> {
     let is_waiting = |(path, record): &(PathBuf, Record)| {
         record.api == api

@@ -150,7 +150,7 @@ impl Numbers {
         let text = mark.text.take();
         mark.text = match mark.event {
             Event::Watched => text,
-            // Without the owner, the part would show disks that were not recorded as idle.
+            // Without the owner, disks that were not recorded would look idle in the part.
             Event::WatchEnded | Event::Lost | Event::Clock => {
                 let owner = text.and_then(|text| Owner::of_text(&text));
                 owner.map(|owner| owner.word().to_owned())

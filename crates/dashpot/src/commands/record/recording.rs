@@ -24,7 +24,8 @@ pub(super) fn check_keep(args: &KeepArgs) {
     }
 }
 
-/// Refuses to continue a recording of other owners' disks, or a part that was cut from a recording.
+/// Refuses to continue a recording of other owners' disks, and to continue a part that was cut from a
+/// recording.
 pub(super) fn check_same(root: &Path, owners: &BTreeSet<Owner>) -> anyhow::Result<()> {
     // If the directory is not a recording or cannot be read, the recorder will refuse it.
     let known = dashpot_recording::Recording::open(root);

@@ -66,7 +66,8 @@ impl Targets {
         let [of_kernel, of_daemon] = shared(&asked);
         let of_daemon = layers(&daemon, &of_daemon);
         let ahead_ns = Axis::here().ahead_ns;
-        // The threads of the kernel's events have a higher priority, which new threads would inherit.
+        // The threads that read the kernel's events have a higher priority, which a new thread would inherit,
+        // so start the thread for the daemon first.
         let daemon = Part::apart(daemon, &of_daemon, schedule, ahead_ns)?;
         let kernel = Part::here(&self.here, &of_kernel, schedule)?;
         Ok(vec![kernel.beside(ahead_ns), daemon.beside(ahead_ns)])

@@ -1,4 +1,4 @@
-//! `iostat`: averages of disks, first over the time that the daemon has served them, then over each interval.
+//! `iostat`: averages of disks, first since their start, then over each interval.
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Schedule};

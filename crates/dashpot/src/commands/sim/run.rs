@@ -15,7 +15,7 @@ use crate::cli::ReportWords;
 pub(super) struct Run<'a> {
     pub(super) simulation: Simulation,
     pub(super) reports: Vec<Output<'a>>,
-    /// The pools at the end of the warm-up.
+    /// The snapshots of the pools at the end of the warm-up.
     pub(super) warm: Vec<PoolSnapshot>,
 }
 

@@ -1,4 +1,4 @@
-//! The lines of the pictures that show figures over time.
+//! The curves in the pictures that show figures over time.
 
 use dashpot_engine::pool::TxgStats;
 use dashpot_report::chart::Line;
@@ -51,7 +51,7 @@ fn txgs(simulation: &Simulation) -> Line {
     line
 }
 
-/// The second at which a sync began.
+/// The time at which a sync began, in seconds.
 fn synced(txg: &TxgStats) -> f64 {
     let at = txg.birth + txg.open + txg.wait;
     at.as_nanos() as f64 / 1e9

@@ -19,7 +19,7 @@ pub(super) struct Stage<'a> {
     events: Option<&'a mut EventsFile>,
     interrupted: &'a AtomicBool,
     warmup: Instant,
-    /// The pools at the end of the warm-up.
+    /// The snapshots of the pools at the end of the warm-up.
     warm: Vec<PoolSnapshot>,
     pieces: Pieces,
     progress: Progress,

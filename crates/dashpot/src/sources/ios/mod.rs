@@ -22,8 +22,8 @@ pub(super) trait Stream {
     /// The present time of the clock by which the stream dates I/Os.
     fn now_ns(&self) -> anyhow::Result<u64>;
 
-    /// Appends the I/Os that have finished since the last call. This does not wait for I/Os, so the caller
-    /// must call it again and again, 20 times a second.
+    /// Appends the I/Os that have finished since the last call. This call does not wait for I/Os, so the
+    /// caller must repeat it 20 times a second.
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
 
     /// The I/Os in flight, if the stream knows them, as if they ended at `now_ns` of the stream's clock.

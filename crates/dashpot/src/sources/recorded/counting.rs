@@ -1,6 +1,7 @@
-//! Counts the I/Os of an interval, block by block. For a question about names only, this module counts all
-//! I/Os with the same names at once. For a question about latencies, it reads the latency of each I/O. For
-//! any other question, or if it must skip the I/Os of some seconds, it reads each I/O whole.
+//! Counts the I/Os of an interval, block by block. For a question that needs only names, such as those of
+//! devices and processes, this module counts all I/Os with the same names at once. For a question about
+//! latencies, it reads the latency of each I/O. For any other question, or if it must skip the I/Os of some
+//! seconds, it reads each I/O whole.
 
 use dashpot_observe::{Alike, FinishedIo, Needs, Question, Tally};
 use dashpot_recording::Selected;

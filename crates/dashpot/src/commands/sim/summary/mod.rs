@@ -33,7 +33,7 @@ pub(super) struct Summary {
 #[derive(Serialize)]
 pub(super) struct WorkloadSummary {
     pub(super) workload: String,
-    /// The number of unfinished calls. Unfinished calls count in no other figure.
+    /// The number of unfinished calls. Rates and latencies leave unfinished calls out.
     in_flight: usize,
     /// The age of the oldest unfinished call.
     oldest_ns: Option<u64>,
