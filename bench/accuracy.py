@@ -81,7 +81,7 @@ def ceiling(bench, server):
 
 def measure(bench, running, ceilings, cell, name):
     if name == CONTROL:
-        # The depth does not matter: one thread sleeps as well as another.
+        # The control runs only at depth 1, because one thread sleeps as well as another.
         return control(cell.delay_ns, bench.seconds(1, 0.5)) if cell.depth == 1 and cell.pace == "spread" else None
     server = running[cell.delay_ns][name]
     if server is None or (name in PEERS and cell.pace == "spread" and cell.depth > threads_of(name)):

@@ -113,8 +113,8 @@ AS_POSTGRES = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear
 
 
 def hold(place, cell):
-    """Measures the hold by dashpot's clock and by the program's; then repeats the work under strace, which counts the
-    calls.
+    """Measures how long calls are held, by dashpot's clock and by the program's; then repeats the work under
+    strace, which counts the calls.
     """
     work = {GO: hold_go, POSTGRESQL: hold_postgresql}[cell]
     figures = work(place)

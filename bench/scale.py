@@ -24,8 +24,8 @@ def run(bench):
 
 
 def allow_files():
-    """Raises the limit of open files. Each connection takes a file in this process, and one in the server, which
-    inherits the limit.
+    """Raises the limit of open files. Each connection needs a file descriptor in this process, and one in the
+    server, which inherits the limit of this process.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

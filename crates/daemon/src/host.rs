@@ -79,8 +79,8 @@ pub fn cpus() -> usize {
     affinity.map_or(1, |cpus| cpus.count() as usize)
 }
 
-/// The CPU time that the host gives the daemon, as of now. Counters begin at `earlier`, or at the boot if
-/// `earlier` is `None`.
+/// The CPU time that the host gives the daemon, as of now. The counters count from `earlier` or, if `earlier`
+/// is `None`, from where the kernel began to count.
 pub fn host_now(earlier: Option<Counted>) -> Host {
     let now = Counted::now();
     let counted = earlier.map_or(now, |earlier| now.since(earlier));

@@ -98,7 +98,7 @@ impl Clients {
         }
     }
 
-    /// Adds the client at `place` to [`OTHERS`], unless that client's number is `number`.
+    /// Counts the present clients at `place` as [`OTHERS`] from now on, except the client with this `number`.
     fn count_with_others(&mut self, place: Place, number: u32) {
         for present in &mut self.present {
             if present.place == place && present.number != number {

@@ -190,7 +190,7 @@ impl Collected {
         self.seconds.levels()
     }
 
-    /// The earliest second since which the memory has all I/O.
+    /// The earliest second since which the memory of seconds has all I/O.
     pub fn since(&self) -> u64 {
         self.seconds.since()
     }

@@ -43,7 +43,7 @@ pub(super) struct Open {
     /// The counts, by the index of the cell. Entries beyond the cells are kept so that their memory is
     /// used again.
     counting: Vec<Counting>,
-    /// The slot that was found last, because the next zio is often of the same kind.
+    /// The index of the cell that was counted last, because the next zio is often of the same kind.
     last: usize,
 }
 
@@ -119,7 +119,7 @@ impl Open {
 
 /// The most kinds in one second. This many cells take 52 MiB.
 const COUNTING: usize = 1_024;
-/// Twice the number of cells, so that searches are short.
+/// Twice the maximum number of cells, so that searches are short.
 const SLOTS: usize = 2 * COUNTING;
 /// Marks a free slot.
 const FREE: u16 = u16::MAX;

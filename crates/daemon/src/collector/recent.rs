@@ -35,8 +35,8 @@ struct Begun {
 
 /// The last finished zios, and the names of their clients.
 ///
-/// A cursor is the number of zios that were added before it. A reader continues from its last cursor, and can
-/// find out how many zios it has missed.
+/// A zio's cursor is the number of zios that were added before the zio. A reader continues from its last
+/// cursor, and can find out how many zios it has missed.
 #[derive(Debug)]
 pub(super) struct Recent {
     zios: VecDeque<Kept>,

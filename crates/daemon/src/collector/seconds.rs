@@ -9,7 +9,7 @@ use dashpot_export::DeviceId;
 
 use super::tally::Brief;
 
-/// The I/O of one client on one device in one second.
+/// The I/O of one client with one operation on one device, in one second, minute or hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondCell {
     pub device: DeviceId,
@@ -82,7 +82,7 @@ impl Seconds {
         &self.0
     }
 
-    /// The earliest second since which the memory has all I/O.
+    /// The earliest second since which the memory of seconds has all I/O.
     pub(super) fn since(&self) -> u64 {
         self.0[0].since()
     }

@@ -1,4 +1,4 @@
-//! Access to finished zios, which brings the collected events up to date before each answer.
+//! Access to finished zios. Except in `collected`, the collected events are first brought up to date.
 
 use dashpot_export::{DeviceId, Drops, ShardGone};
 use tokio::sync::oneshot;

@@ -61,7 +61,7 @@ impl Daemon {
         }
     }
 
-    /// The disks that are served, each with its index.
+    /// The daemon's disks, each with its index.
     pub fn disks(&self) -> impl Iterator<Item = (usize, &DiskInfo)> {
         self.handle.disks().iter().enumerate()
     }
@@ -148,7 +148,7 @@ impl Daemon {
         })
     }
 
-    /// The state of a disk now, with its `oldest` zios in flight.
+    /// The state of a disk now, with at most `oldest` zios in flight, the oldest first.
     pub async fn snapshot(&self, disk: usize, oldest: usize) -> Result<DiskSnapshot, Refusal> {
         Ok(self
             .ask_snapshot(disk, oldest)?
@@ -179,7 +179,8 @@ impl Daemon {
         self.registry.lock().await.find(key)
     }
 
-    /// The cleared rules with this id or name.
+    /// The cleared rules with this id or name that the daemon remembers: for a name, only those of the last
+    /// call that used the name.
     pub async fn find_gone(&self, key: &str) -> Vec<Gone> {
         self.registry.lock().await.past.find(key)
     }
@@ -341,7 +342,7 @@ impl Daemon {
         Ok(rule)
     }
 
-    /// Refuses a rule whose range reaches beyond the disk.
+    /// Refuses a rule whose range begins beyond the end of the disk.
     fn check_range(&self, disk: usize, rule: &TypedRule) -> Result<(), Refusal> {
         let disk = &self.handle.disks()[disk];
         let beyond = |(start, _): &(u64, u64)| *start >= disk.size;

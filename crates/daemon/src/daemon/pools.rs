@@ -15,12 +15,12 @@ use super::{Daemon, refusal_of_cut};
 use crate::refusal::{Refusal, RefusalKind};
 
 impl Daemon {
-    /// The pools that are served, each with its index.
+    /// The daemon's pools, each with its index.
     pub fn pools(&self) -> impl Iterator<Item = (usize, &PoolInfo)> {
         self.handle.pools().iter().enumerate()
     }
 
-    /// The volumes that are served, each with its index.
+    /// The daemon's volumes, each with its index.
     pub fn volumes(&self) -> impl Iterator<Item = (usize, &VolumeInfo)> {
         self.handle.volumes().iter().enumerate()
     }
@@ -127,7 +127,7 @@ impl Daemon {
         }
     }
 
-    /// The state of a volume now, with its `oldest` zios in flight.
+    /// The state of a volume now, with at most `oldest` zios in flight, the oldest first.
     pub async fn snapshot_volume(
         &self,
         volume: usize,
@@ -174,7 +174,7 @@ impl Daemon {
         loss.map_err(|error| refusal_of_cut(error, "pool", name, || self.loses_nothing(pool)))
     }
 
-    /// The refusal to cut the power of a pool if one of its disks cannot lose writes.
+    /// The refusal to cut the power of a pool that has disks which cannot lose writes. Names these disks.
     fn loses_nothing(&self, pool: usize) -> Refusal {
         let pool = self.info_of_pool(pool);
         let disks = pool.members.iter().flatten().map(|disk| self.info(*disk));

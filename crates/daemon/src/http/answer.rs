@@ -209,7 +209,7 @@ impl Strangers {
         std::future::pending::<()>().await;
     }
 
-    /// Locks the list. No code that can panic holds the lock.
+    /// Locks the list. Code that holds the lock does not panic.
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Guest>>> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -34,7 +34,7 @@ struct State {
     since: u64,
     /// Reports of lost I/Os: the second of each report, and the number of I/Os.
     lost: VecDeque<(u64, u64)>,
-    /// The names of devices, clients and processes.
+    /// For each dimension in [`LISTED`], the values of the I/Os that were added.
     seen: Vec<(Dimension, BTreeSet<String>)>,
 }
 
@@ -45,7 +45,7 @@ struct Second {
 }
 
 impl IoMemory {
-    /// A memory without I/Os, which takes at most this many bytes.
+    /// A memory without I/Os, which will never take more than this many bytes.
     pub fn new(knows: Knows, told: Remembering, bytes: usize) -> IoMemory {
         let state = State {
             since: told.clock.started_ns / SECOND_NS,

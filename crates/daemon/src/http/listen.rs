@@ -80,7 +80,8 @@ impl HttpListener {
         &self.address
     }
 
-    /// The allowed hosts of requests over TCP: the listener's own name, and the names in `allowed`.
+    /// The hosts that requests over TCP may name: addresses, the local names, and the names in `allowed`.
+    /// `None` for a unix socket, where no host is checked.
     pub fn hosts(&self, allowed: &[String]) -> Option<Hosts> {
         match self.address {
             Address::Unix(_) => None,

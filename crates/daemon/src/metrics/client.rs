@@ -34,7 +34,7 @@ struct ClientScrape {
 }
 
 impl ClientsScrape {
-    /// The I/O of the clients of these devices, each of which comes with its name.
+    /// The I/O of the clients of these devices. `devices` has the id and the name of each device.
     pub(super) fn of(events: &View<'_>, devices: &[(DeviceId, &str)]) -> ClientsScrape {
         let operations =
             |(device, name): &(DeviceId, &str)| ClientScrape::all_of(events, *device, name);

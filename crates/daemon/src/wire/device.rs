@@ -13,7 +13,7 @@ use dashpot_export::{AttachmentView, ClientView, DiskSnapshot, Mechanism};
 pub(crate) struct DeviceView<'a>(pub(crate) &'a DiskSnapshot);
 
 impl DeviceView<'_> {
-    /// The clients and the I/O, with the zios in flight of the snapshot.
+    /// The clients and the I/O of the device, with the snapshot's zios in flight.
     pub(crate) fn io(&self) -> DeviceIo {
         let snapshot = self.0;
         let depths = snapshot.stats.depths.summary();
@@ -34,7 +34,7 @@ impl DeviceView<'_> {
         }
     }
 
-    /// The zios in flight of the snapshot, the oldest first.
+    /// The snapshot's zios in flight, the oldest first.
     pub(crate) fn oldest(&self) -> impl Iterator<Item = InFlightZio> {
         let oldest = self.0.in_flight.iter();
         oldest.map(|zio| self.in_flight(zio))

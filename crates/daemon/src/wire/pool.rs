@@ -129,7 +129,7 @@ fn by_volume(names: &[String], stats: &PoolStats) -> Vec<VolumeTraffic> {
     volumes.collect()
 }
 
-/// A class of the queues of all disks together.
+/// One class, with the sums of its figures in the queues of all disks.
 fn class_latency(stats: &PoolStats, class: Class) -> ClassLatency {
     let classes = || {
         let queues = stats.queues.iter();

@@ -19,7 +19,7 @@ fn refused(text: &str) -> String {
     Expression::parse(text, &names()).unwrap_err().to_string()
 }
 
-/// The subject of an expression in words: `disk wal`, `flush of wal`, `rule slow`.
+/// The subject of an expression in words: `device wal`, `flush of wal`, `rule slow`.
 fn meant(text: &str) -> String {
     match Expression::parse(text, &names()).unwrap().subject {
         Subject::Device {

@@ -41,7 +41,7 @@ struct Injected {
     why_nothing: Option<String>,
 }
 
-/// The I/Os of one kind that have ended on a disk since the daemon began to serve it.
+/// The I/Os of one operation that have ended on a disk since the daemon began to serve the disk.
 #[derive(Debug, Serialize)]
 struct Ended {
     disk: String,

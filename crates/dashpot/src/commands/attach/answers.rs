@@ -22,7 +22,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Asks all daemons of these attachments at once.
+    /// Asks, all at once, those daemons of these attachments that may still be alive.
     pub(super) fn about<'a>(records: impl Iterator<Item = &'a Record>) -> Answers {
         let may_live = records.filter(|record| record.daemon.is_none_or(Process::is_alive));
         let apis: BTreeSet<&str> = may_live.map(|record| record.api.as_str()).collect();

@@ -210,8 +210,8 @@ impl Detachment<'_> {
         mounted.filter(|at| file_system::is_mounted(&self.record.node, at))
     }
 
-    /// Mounts the file system again after a refusal. Otherwise programs would write into the directory below
-    /// the mount.
+    /// Mounts the file system again after a refusal. Otherwise programs would write into the directory that
+    /// the mount covered.
     fn mount_again(&self, mounted: Option<&Path>) -> anyhow::Result<()> {
         let node = &self.record.node;
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Undoes an attachment, in reverse order.
+//! Undoes the steps of an attachment, the last step first.
 
 use std::os::unix::fs::chown;
 use std::thread;

@@ -52,8 +52,8 @@ pub(super) fn found_on(
             let kinds = String::from_utf8_lossy(&done.stdout);
             Ok(Some(kinds.lines().collect::<Vec<_>>().join(", ")))
         }
-        // blkid treats a part of the disk that it cannot read as empty. So the disk counts as empty only if
-        // no read has failed.
+        // If blkid cannot read a part of the disk, it treats that part as empty. So the disk counts as empty
+        // only if no read has failed.
         Some(NOTHING_FOUND) if failed_reads(client, node)? > failed_before => bail!(UNREADABLE),
         Some(NOTHING_FOUND) => Ok(None),
         _ => {

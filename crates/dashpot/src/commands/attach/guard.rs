@@ -5,7 +5,8 @@
 //! device. The guard holds no connection to the daemon, opens no device, and sleeps until the daemon has
 //! ended. If I/O then stays in flight for longer than the kernel would keep new I/O, and no other daemon has
 //! taken the device over, the guard disconnects the device, and the kernel fails the I/O. The guard unmounts
-//! nothing: after an unmount, a program that goes on writing would write into the directory below the mount.
+//! nothing: after an unmount, a program that goes on writing would write into the directory that the mount
+//! covered.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! How long I/O still waits in the kernel's NBD client for a daemon to take over a device whose own daemon is
-//! gone.
+//! The time that is left to take over a device whose daemon is gone. For this time, the kernel's NBD client
+//! keeps the device's I/O.
 //!
 //! The kernel counts this time from the first I/O that finds no connection. Only the kernel's log shows when
 //! that I/O came. `kernel.dmesg_restrict` decides which users may read the log.
@@ -31,7 +31,7 @@ pub(crate) enum Left {
 }
 
 impl Left {
-    /// How long the kernel still keeps the I/O of a node now.
+    /// The time that is left now for the device at a node.
     pub(super) fn of(node: &str) -> Left {
         let now = Duration::try_from(clock_gettime(ClockId::Monotonic));
         let name = Path::new(node).file_name().unwrap_or_default();

@@ -75,8 +75,8 @@ pub(super) fn put(link: &Path, node: &str) -> anyhow::Result<()> {
     make(link, node)
 }
 
-/// The attachments that have or had this link, and the attachments whose links cannot exist beside it,
-/// because one of the two links would have to be a directory.
+/// The attachments that have a link at this path, above it or below it. A path above this link must be a
+/// directory, so it cannot be a link, too.
 fn owners(link: &Path) -> Vec<Record> {
     let records = records().into_iter().map(|(_, record)| record);
     let is_related = |record: &Record| {
@@ -100,7 +100,7 @@ pub(super) fn make(link: &Path, node: &str) -> anyhow::Result<()> {
         fs::create_dir_all(folder)?;
         symlink(&to, link)
     };
-    // Another command may remove an empty directory before this one has put its link there.
+    // Another command may remove an empty directory before this command has put its link there.
     let again = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => made(),
         _ => Err(error),

@@ -1,10 +1,10 @@
 //! `attach` and `detach`: a disk or a volume as a block device of this host.
 //!
-//! `attach` is the only step that needs privileges, and it is short. For a loop device it mounts a file,
-//! hands the descriptor of the mount's connection to the daemon, and makes the device from the file. For a
-//! device of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel.
-//! For a ublk device it makes the device's queue, hands the queue to the daemon, and starts the device. The
-//! daemon needs no privilege. If a step fails, `attach` undoes the earlier steps.
+//! Only these commands need root. For a loop device `attach` mounts a file, hands the descriptor of the
+//! mount's connection to the daemon, and makes the device from the file. For a device of the kernel's NBD
+//! client it makes a pair of sockets, one for the daemon and one for the kernel. For a ublk device it makes
+//! the device's queue, hands the queue to the daemon, and starts the device. The daemon needs no privilege.
+//! If a step fails, `attach` undoes the earlier steps.
 
 mod answers;
 mod block_device;
@@ -77,8 +77,8 @@ pub(crate) struct Attached {
     pub(crate) mechanism: MechanismWord,
     /// Why dashpot chose no other mechanism.
     pub(crate) why_not_others: Vec<String>,
-    /// If this daemon took over a device that was waiting, how long the kernel would still have kept its I/O;
-    /// null if the device is new.
+    /// If this daemon took over a device that was waiting, how long the kernel would still have kept the
+    /// device's I/O; null if the device is new.
     pub(crate) took_over: Option<Left>,
     /// The protections against a shortage of memory that the daemon lacks.
     pub(crate) lacks: Vec<String>,
@@ -116,7 +116,7 @@ pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
     told(client, &attached, printed)
 }
 
-/// Undoes an attachment if its node could not be printed, because the user then believes that `attach` has
+/// Undoes a new attachment if its node could not be printed, because the user then believes that `attach` has
 /// failed.
 fn told(client: &Client, attached: &Attached, printed: anyhow::Result<()>) -> anyhow::Result<()> {
     match printed {
@@ -145,7 +145,8 @@ pub(crate) fn give_to(node: &str, (uid, gid): (u32, u32)) -> anyhow::Result<()> 
 }
 
 impl Attached {
-    /// Prints the mechanism, and, if dashpot had the choice, why it chose no other.
+    /// Prints how much time was left if a device was taken over, and which protections the daemon lacks. If
+    /// dashpot chose the mechanism, also prints the mechanism and why dashpot chose no other.
     pub(crate) fn explain(&self) {
         let (node, disk, way) = (&self.node, &self.disk, self.mechanism.name());
         if let Some(left) = self.took_over {

@@ -21,7 +21,8 @@ pub(super) struct NbdClient {
 pub(super) struct NbdOrder<'a> {
     /// The number in the name of the device.
     pub(super) index: u32,
-    /// A string that the kernel keeps with the device, and compares before it accepts new sockets.
+    /// A string that the kernel keeps with the device. The kernel accepts new sockets only together with the
+    /// same string.
     pub(super) backend: &'a str,
     pub(super) size: u64,
     pub(super) block: u32,

@@ -169,7 +169,7 @@ impl Place {
         Ok(meant)
     }
 
-    /// Waits until no other process has locked a directory. `None` if the directory is gone.
+    /// Locks a directory as soon as no other process has it locked. `None` if the directory is gone.
     fn wait_locked(path: &Path, node: &str) -> anyhow::Result<Option<Place>> {
         let begun = Instant::now();
         loop {
