@@ -38,7 +38,7 @@ class OwnLoop(Loop):
     """
 
     def __init__(self, backing):
-        # An index that `losetup -f` does not pick, and that other test runs hardly pick.
+        # An index that `losetup -f` does not pick, and that other test runs are unlikely to pick.
         self.index = 1000 + os.getpid() % 500_000
         control(LOOP_CTL_ADD, self.index)
         self.name = f"loop{self.index}"

@@ -103,7 +103,7 @@ def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
     depth = daemon.rules()[1]["depth"]
     assert depth["most"] == depth["usual"] == 128, depth
     assert "at a time" not in daemon.cli("list").stdout
-    # If the device can have fewer or more I/Os than this depth, reports say that the clients limit the depth.
+    # If the device takes another number of I/Os than 128, reports say that the clients limit the depth.
     (pathlib.Path("/sys/block") / os.path.basename(node) / "queue/nr_requests").write_text("64")
     assert "clients offered at most 128 at a time" in " ".join(daemon.cli("list").stdout.split())
     daemon.cli("detach", node)

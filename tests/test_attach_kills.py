@@ -191,7 +191,7 @@ def ends_with_its_command(own):
 
 
 def children(pid):
-    """The child processes that run dashpot, and the other child processes."""
+    """The children of a process: those that run dashpot, and the others."""
     listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, timeout=HANG_LIMIT)
     all_of_them = list(map(int, listed.stdout.split()))
     helpers = [it for it in all_of_them if program(it) == os.path.realpath(BINARY)]

@@ -275,12 +275,13 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     slow = [ask(daemon, whole) for _ in range(ANSWERS_MAX // len(body) + 10)]
 
     def refused():
-        # A busy daemon may have given up the callers of the first answers before it makes the last ones.
+        # Before a busy daemon makes the last answers, it may have given up the callers of the first ones, so send one
+        # more request.
         slow.append(ask(daemon, whole))
         try:
             status, head, body = told(ask(daemon, whole))
         except ConnectionError:
-            # A busy daemon may read a request so late that its time is up.
+            # A busy daemon may read a request so late that the request's time is up.
             return None
         refusal = json.loads(body) if status == 503 else None
         # A busy daemon may also refuse for another reason: it may have been busy with the answers to other callers
@@ -294,7 +295,7 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     # Small answers still come, including those about memory.
     memory = json.loads(told(ask(daemon, "/v1/status"))[2])["memory"]
     assert memory["answers_max_bytes"] == ANSWERS_MAX
-    # On a busy host, some callers' time may be up meanwhile.
+    # On a busy host, the daemon may have given up some callers meanwhile.
     assert ANSWERS_MAX - 4 * len(body) < memory["answers_bytes"] <= ANSWERS_MAX
     assert f"of {ANSWERS_MAX // MIB}M answers" in daemon.cli("status").stdout
     for caller in slow:

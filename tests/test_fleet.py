@@ -206,7 +206,7 @@ def naive_before_after(fleet):
 
 
 def naive_percentiles(fleet):
-    """Computes percentiles from the buckets of `seconds`, with one value for each I/O."""
+    """Computes percentiles from the buckets of `seconds`: each I/O counts as the highest latency of its bucket."""
     rows = []
     for (op,), counted in groups((row for row in fleet.seconds if row["le_ns"] is not None), "op"):
         values = sorted(row["le_ns"] for row in counted for _ in range(row["n"]))

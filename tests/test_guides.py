@@ -21,7 +21,7 @@ has_postgresql = pytest.mark.skipif(
 
 
 def needs(*marks):
-    """Puts all these marks on a test: each mark skips the test if something that it needs is missing."""
+    """Puts all these marks on a test: each mark skips the test if something that the test needs is missing."""
     def mark_all(test):
         for mark in marks:
             test = mark(test)

@@ -1,5 +1,5 @@
-"""Path disks: programs that have changed their root, so that absolute links lead them elsewhere than they
-lead dashpot."""
+"""Path disks: programs that have changed their root, so that an absolute link leads them to other files than it leads
+dashpot to."""
 
 import os
 import pathlib

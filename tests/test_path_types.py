@@ -177,7 +177,7 @@ os.fsync(file)
 def test_a_file_with_another_name_inside_is_held(places, tmp_path):  # noqa: F811
     wal, other = places
     _, (rule,) = listed(wal, tmp_path, LINKS, wal, other, types="sync", rules=["-D 1us"])
-    # The file is held only while it has a name inside, and not before or after.
+    # The file's syncs are held only while the file has a name inside, and not before or after.
     assert rule["matched"] == 2
 
 

@@ -156,8 +156,8 @@ def test_a_command_does_not_outlive_its_disks(start, directory):
 
 
 def test_what_nohup_ignores_the_command_ignores(start):
-    """If nohup makes a signal ignored, the command must ignore it, too. If dashpot caught the signal, it would have
-    its default action again in the command.
+    """If dashpot runs under nohup, which makes it ignore a signal, the command must ignore that signal, too. If
+    dashpot caught the signal, the signal would have its default action again in the command.
     """
     ignoring = f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({BINARY!r}, sys.argv[1:])"
     command = [BINARY, "run", "-d", "d=ram,size=1M", "--", "grep", "SigIgn", "/proc/self/status"]

@@ -72,7 +72,8 @@ def test_percentiles_of_prometheus_are_dashpots_within_a_bucket(watched):
         theirs = server.number(
             f'histogram_quantile({share}, dashpot_disk_latency_seconds_bucket{{disk="d",op="read"}})'
         )
-        # The 40 ms begin at exactly this percentile (0.9), so a difference of one rank can lead to a far bucket.
+        # The reads of 40 ms begin at exactly this percentile (0.9), so a difference of one rank can lead to a far
+        # bucket.
         assert low / 2 <= theirs <= high * 2 if share == 0.9 else low <= theirs <= high, (share, own, theirs)
     assert server.number('histogram_quantile(0.5, dashpot_disk_latency_seconds_bucket{disk="d",op="read"})') < 0.004
     assert server.number('histogram_quantile(0.99, dashpot_disk_latency_seconds_bucket{disk="d",op="read"})') > 0.03

@@ -104,8 +104,8 @@ def test_iostat_and_iolatency_agree_on_an_attached_disk(serve, attach):
         # The kernel counts whole milliseconds, and iostat prints two digits.
         assert stock[f"{short}_await"] * 1e6 == pytest.approx(mean, abs=0.005e6 + 1e6 / count)
         assert mean >= least * 1e6
-        # iolatency begins when the driver gets an I/O, and iostat a little earlier; the edges of iolatency's rows
-        # bound the mean.
+        # The latency of iolatency begins when the driver gets an I/O, and that of iostat a little earlier; the edges
+        # of iolatency's rows bound the mean.
         lowest = sum(row["from_ns"] * row["count"] for row in rows) / count
         highest = sum((row["to_ns"] + 1) * row["count"] for row in rows) / count
         assert lowest <= mean <= highest * 1.05, (lowest, mean, highest)

@@ -91,8 +91,8 @@ def test_cancelling(daemon):
 
 
 def test_only_what_is_listed_is_cancelled(daemon):
-    """Only rules that the list shows can be cancelled: zinject has no words for a distribution or for a
-    hang."""
+    """zinject can cancel only rules that its list shows, and the list has no distributions and no hangs, because
+    zinject has no words for them."""
     daemon.cli("inject", "c1t1d0", "-D", "10ms~5ms")
     daemon.cli("inject", "c1t2d0", "--hang", "--first", "1")
     zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank")

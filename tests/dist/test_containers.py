@@ -14,7 +14,8 @@ from packages import install_program, run
 from test_python_containers import PYTHON, pytestmark as needs_the_library
 
 pytestmark = [*needs_podman, needs_the_library, requires("busybox")]
-# The library starts no container that cleans up after others (ryuk), and asks for no bridge between containers.
+# With these settings, the library starts no container that cleans up after others (ryuk), and asks for no bridge
+# between containers.
 SETTINGS = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_CONNECTION_MODE": "docker_host"}
 
 

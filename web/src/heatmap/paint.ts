@@ -29,7 +29,7 @@ interface Inks {
   grey: string;
 }
 
-/** A function from each count to its index in a ramp. */
+/** A function that maps a count to an index in a ramp of colours. */
 export function shader(look: Pick<Look, "colour" | "most" | "enhance">, counts: Float64Array): (count: number) => number {
   const most = Math.max(look.most, 1);
   const least = look.enhance ? 110 : 0;

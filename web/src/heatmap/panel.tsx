@@ -202,7 +202,8 @@ export function countsOf(past: Past, series: Series, view: View, unit: CountUnit
   return tabulate(past, series, view, (part: Part) => (unit === "bytes" ? part.bytes : part.count));
 }
 
-/** The end of the vertical axis: panels with the same metric have the same end, so that they can be compared. */
+/** The upper end of the vertical axis, which is the same for panels with the same metric, so that they can be
+ *  compared. */
 export function useTops(feed: Feed, statistics: Statistic[], view: View): Tops {
   const counted = statistics.filter((one) => !isOfNumbers(one.metric));
   const all = counted.map((one) => feed.follower!.of(written(one)));

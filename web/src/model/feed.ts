@@ -121,7 +121,8 @@ export class Feed {
 
   private async ask(): Promise<number> {
     const clock = await this.api.get<Schemas["Clock"]>("/v1/clock");
-    // The beginning of a recording moves when its oldest files are deleted.
+    // A source that started at another time is another source, except a recording: its beginning moves when its
+    // oldest files are deleted.
     const isOther = clock.started_ns !== this.startedNs && this.source?.kind !== "recording";
     if (this.source === null || isOther) await this.meet(clock);
     else if (this.source.kind !== "daemon") this.source = await this.api.get<Source>("/v1/source");

@@ -157,7 +157,8 @@ function wiresOf(feed: Feed, clients: Map<string, Client>): Wire[] {
   return [...ofClients, ...ofVolumes, ...ofPools];
 }
 
-/** The height of each node: pools' nodes are above other nodes, and the nodes of a column share its height evenly. */
+/** The vertical position of each node: the nodes of pools are above all others, and the nodes of a column are spread
+ *  evenly. */
 function placesOf(nodes: Map<string, Node>): { places: Map<string, number>; height: number } {
   const places = new Map<string, number>();
   let top = HEAD;
