@@ -37,17 +37,17 @@ pub struct DiskSnapshot {
     pub volumes: Vec<(ClientId, String)>,
     /// The disk's attachments, which are block devices of the host.
     pub attachments: Vec<AttachmentView>,
-    /// How many connections the shard does not read now, because clients already make it hold all the memory
-    /// that they may.
+    /// How many connections the shard does not read now, because clients already use all the memory of the
+    /// shard that they may use.
     pub stalled: u32,
-    /// How often, since the start, the shard has stopped reading a connection because clients already made it
-    /// hold all the memory that they may.
+    /// How often, since the start, the shard has stopped reading a connection because clients already used
+    /// all the memory of the shard that they may use.
     pub stalls: u64,
     /// The reason that the store can no longer be trusted, if there is one.
     pub faulted: Option<String>,
     /// How long the disk's shard left its sockets unread each time, not counting the sleep that it intended.
     pub loop_gap: Box<Histogram>,
-    /// The share of its time that the disk's shard works.
+    /// The share of its time in which the disk's shard works.
     pub work: Work,
     /// How often the host kept the disk's shard from running.
     pub stops: Stops,
@@ -167,7 +167,7 @@ pub struct AttachmentView {
     pub in_flight: u32,
 }
 
-/// The share of its time that a shard works.
+/// The share of its time in which a shard works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// The share of the last one or two seconds in which the shard worked, in percent.

@@ -63,8 +63,8 @@ impl Directory {
         // Without this flush, a power cut could delete the folders together with files that were flushed.
         sync(root)?;
         let absolute = fs::canonicalize(root).map_err(RecordingError::io(root))?;
-        // An error here is ignored: if the parent folder belongs to another user, who does not let dashpot
-        // open it, flushing it is up to that user.
+        // An error here is ignored. If the parent folder belongs to another user who does not let dashpot
+        // open it, only that user can flush it.
         let _ = absolute.parent().map(sync);
         Ok(directory)
     }

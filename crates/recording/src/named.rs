@@ -20,7 +20,7 @@ use parquet::schema::types::ColumnDescPtr;
 use crate::batch::Values;
 use crate::table::{Cell, Column};
 
-/// The distinct values of a column in the file's format, how many they are, and the index of each row's
+/// The distinct values of a column in the file's format, how many there are, and the index of each row's
 /// value.
 struct Named<'a> {
     plain: Vec<u8>,

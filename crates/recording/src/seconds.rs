@@ -133,7 +133,7 @@ impl Seconds {
         }
     }
 
-    /// Counts an I/O. If it is the first I/O of a new second, adds the rows of the second before to `rows`,
+    /// Counts an I/O. If it is the first I/O of a new second, adds the rows of the previous second to `rows`,
     /// and returns whether that second was slow.
     pub(crate) fn add(&mut self, io: &FinishedIo, rows: &mut Vec<Second>) -> bool {
         let place = self.place(io);

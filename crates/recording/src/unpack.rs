@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
         (is_it && level <= 1).then_some(level)
     }
 
-    /// The indices of this many values, all of them below a bound.
+    /// Reads the indices of `count` values. Returns `None` unless all of them are below `bound`.
     fn ids_below(&mut self, bound: u32, count: usize, ids: &mut Vec<u32>) -> Option<()> {
         ids.clear();
         if bound == 0 && count == 0 {

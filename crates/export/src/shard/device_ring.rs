@@ -9,7 +9,7 @@ use dashpot_sys::{Completion, Ring, Work};
 use crate::frontend::boundary::{Operation, Request};
 use crate::store::Store;
 
-/// The ring of a shard. There is none if the shard has no block devices, or if the kernel refuses a ring.
+/// The ring of a shard. A shard has no ring if it has no block devices, or if the kernel refuses a ring.
 pub(super) struct DeviceRing {
     ring: Option<Ring>,
     /// Whether the ring may have completions that the shard has not taken yet.
@@ -65,7 +65,7 @@ impl DeviceRing {
         }
     }
 
-    /// Submits the work that the ring has queued in this pass to the kernel.
+    /// Submits to the kernel the work that the ring has queued in this pass.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         self.ring.as_mut().map_or(Ok(()), Ring::submit)
     }

@@ -1,7 +1,7 @@
 //! The exports of a shard, and the stores of its disks.
 //!
 //! Behind each export is a device of the engine. A disk has a store that does its work. A volume has no
-//! store: its work is done by the disks of its pool, which it shares with other volumes. Therefore the stores
+//! store: the disks of its pool do its work, and other volumes may use the same pool. Therefore the stores
 //! have their own table, which has a row for each disk and not for each export.
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::frontend::boundary::{ReceiveLimits, Request};
 /// The intake of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
-    /// The connections to read in a later pass, by their places.
+    /// The places of the connections to read in a later pass.
     queue: VecDeque<usize>,
     spare: Vec<Vec<u8>>,
 }
@@ -82,7 +82,7 @@ enum Next {
     Request,
     /// More payload of a write.
     Payload(Incoming),
-    /// The payload of a refused request, of which this many bytes must still be discarded.
+    /// This many more bytes. They are the payload of a refused request, and must be discarded.
     Skip(u32),
 }
 

@@ -6,7 +6,7 @@
 //!
 //! A shard that works half of the time serves about half of the requests that it could. A request that
 //! arrives while the shard works is late, and the less the shard rests, the later it gets. So dashpot
-//! promises accuracy only for shards that work up to half of the time. A shard that works more counts as
+//! promises accuracy only for shards that work at most half of the time. A shard that works more counts as
 //! overloaded if any of its disks has a rule. Stops by the host count neither as work nor as rest. Waiting
 //! for a deadline is not work, whether the shard spins or sleeps. The measure errs on the safe side. A busier
 //! shard takes more requests in a pass, each at a lower cost, so at half of its maximum rate of I/Os it

@@ -77,7 +77,7 @@ impl Shard {
         }
     }
 
-    /// Tries to do the work at once. `bytes` holds the bytes to write, or receives those that are read.
+    /// Tries to do the work at once. `bytes` holds the bytes to write, or receives the bytes that are read.
     fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
         let (offset, length) = (zio.offset, u64::from(zio.length));
         let store = self.stores.of_mut(Device::Disk(zio.device))?;

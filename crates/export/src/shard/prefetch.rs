@@ -1,4 +1,4 @@
-//! While a shard waits for a deadline, it loads the data that it will send into the processor's cache.
+//! While a shard waits for a deadline, it loads into the processor's cache the data that it will send.
 //!
 //! A burst of held reads falls due at the same moment, and each copy from cold memory delays the replies
 //! after it. Prefetching costs nothing, because otherwise the shard would only spin until the deadline.

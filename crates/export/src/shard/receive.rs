@@ -9,7 +9,7 @@ use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Operation, Req
 use crate::store::{Extent, Store};
 
 impl Shard {
-    /// Reads from a connection, and takes requests, but no more than a pass may take.
+    /// Reads from a connection, and takes at most as many requests as a pass may take.
     pub(super) fn receive(&mut self, at: usize) {
         let Some(connection) = self.connections.get(at) else {
             return;

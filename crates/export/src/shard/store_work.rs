@@ -1,5 +1,5 @@
-//! Makes stores do the work of zios. The work is done at once, at the end of a batch of requests, in pieces,
-//! on the ring, or on a worker thread.
+//! Makes stores do the work of zios. A store does the work in one of five ways: at once, at the end of a
+//! batch of requests, in pieces, on the ring, or on a worker thread.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -26,18 +26,20 @@ pub struct Comparison {
     pub there: Option<SideSum>,
     /// Whether there is enough slow time to look for its causes.
     pub finding: Finding,
-    /// The dimensions by which the slow time differs, the greatest difference first. Depth comes last,
+    /// The dimensions with a value whose share of the slow time exceeds its share of the I/Os by at least
+    /// [`POINTS_LEAST`] points. The dimension with the greatest difference comes first. Depth comes last,
     /// because the depth of a device rises whenever its I/Os are slow, whatever the cause.
     pub differs: Vec<Compared>,
-    /// The dimensions by which the slow time does not differ. A fact that no I/O has is left out.
+    /// The dimensions in which every value's share of the slow time is less than [`POINTS_LEAST`] points
+    /// above its share of the I/Os. A fact that no I/O has is left out.
     pub alike: Vec<Dimension>,
     /// The dimensions for which there is too little evidence, because each value that differs enough has
     /// fewer than [`IOS_LEAST`] slow I/Os.
     pub too_few: Vec<Dimension>,
     /// The waits in which the slow I/Os spent their time, the longest first.
     pub spent: Vec<Spent>,
-    /// The values with at least twice as many I/Os in flight on other devices when slow I/Os were issued as
-    /// at other times.
+    /// The values that had more I/Os in flight on other devices when slow I/Os were issued: at least twice as
+    /// many as at other times.
     pub beside: Vec<Beside>,
     /// The values with much more I/O (slow or not) here than on the other side; the value that rose most
     /// comes first.
@@ -76,7 +78,7 @@ pub struct SideSum {
     pub slow_ns: u64,
 }
 
-/// A dimension by which the slow time differs.
+/// A dimension in which the shares of the slow time differ from the shares of the I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// The dimension.
@@ -190,7 +192,7 @@ fn finding(diff: &Diff, has_other: bool) -> Finding {
     }
 }
 
-/// The dimensions, grouped by whether the slow time differs by them.
+/// The dimensions, grouped by whether the slow time is spread over their values as the I/Os are.
 #[derive(Default)]
 struct ByDimension {
     differs: Vec<Compared>,
@@ -261,8 +263,8 @@ impl ValueShare {
     }
 }
 
-/// The values with at least twice as many I/Os in flight on other devices when slow I/Os were issued as at
-/// other times.
+/// The values that had more I/Os in flight on other devices when slow I/Os were issued: at least twice as
+/// many as at other times.
 fn beside(diff: &Diff) -> Vec<Beside> {
     let (slow, usual) = (&diff.slow_moments, &diff.usual_moments);
     if slow.count() < IOS_LEAST || usual.count() < IOS_LEAST {

@@ -149,7 +149,7 @@ fn an_effect_on_few_ios_is_the_first_line() {
     );
 }
 
-/// Two of three slow I/Os are large, and all slow I/Os arrive at a disk with 19 other I/Os in flight. The
+/// Two in three slow I/Os are large, and all slow I/Os arrive at a disk with 19 other I/Os in flight. The
 /// size must come first, although the depth differs more.
 #[test]
 fn depth_comes_after_what_may_have_caused_it() {

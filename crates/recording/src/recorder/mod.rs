@@ -177,8 +177,8 @@ impl Recorder {
         }
     }
 
-    /// Seals a file, with a row for each I/O in flight: such an I/O begins at its `begun_ns`, and ends now.
-    /// If the writer is behind, a later call seals the file.
+    /// Seals a file, with a row for each I/O in flight. The row says that the I/O began at its `begun_ns` and
+    /// ended now. If the writer is behind, a later call seals the file.
     pub fn seal(&mut self, in_flight: &[FinishedIo]) {
         let seal = self.prepare(in_flight);
         if let Err(

@@ -89,7 +89,7 @@ impl Users {
 #[derive(Clone, Debug)]
 enum Step {
     Take(usize),
-    /// Gives back all chunks except every n-th, beginning at some place.
+    /// Gives back all chunks except every n-th, counted from a given place.
     Thin(usize, usize),
     /// Gives back every n-th chunk.
     Riddle(usize),

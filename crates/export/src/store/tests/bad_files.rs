@@ -157,7 +157,7 @@ fn disks_of_no_size() {
     refusal(disk("d2", lossy, None), &["`d2`", "ram has no size"]);
 }
 
-/// Opens the files of disks and labels them, like a start that succeeds.
+/// Opens the files of disks and labels them, as a start that succeeds does.
 fn adopt(disks: &[DiskConfig]) {
     let opened = open_all(disks, &OpenDevices::default(), false).unwrap();
     for (disk, opened) in disks.iter().zip(&opened) {
