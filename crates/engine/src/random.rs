@@ -8,7 +8,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The stream that begins with this seed.
+    /// The stream of integers for this seed.
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }

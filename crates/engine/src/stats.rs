@@ -82,8 +82,8 @@ pub struct DiskStats {
     pub aborted: u64,
     /// How long, in total, the completed zios had waited for the disk to resume.
     pub suspended: Duration,
-    /// The time spent with each number of zios in flight. The [summary](DepthTimes::summary) of these times
-    /// says how long the disk was busy, and gives the integral of the number of zios over time.
+    /// For how long each number of zios was in flight. The [summary](DepthTimes::summary) of these times says
+    /// how long the disk was busy, and gives the integral of the number of zios over time.
     pub depths: DepthTimes,
 }
 

@@ -98,7 +98,7 @@ fn round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>) {
     }
 }
 
-/// Carries out the engine's actions in no time.
+/// Carries out the engine's actions at once, at the time `now`.
 fn drive(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) {
     let mut at = 0;
     while at < actions.len() {

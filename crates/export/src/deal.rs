@@ -302,9 +302,9 @@ impl Dealt {
         Ok(())
     }
 
-    /// A text that identifies the bytes of a volume: it names the stores of the pool's disks, and where on
-    /// them the volume begins. `None` if acknowledged writes may be lost when this process ends, because they
-    /// are in memory or in a store that does not outlive the process.
+    /// A text that identifies the bytes of a volume: it names the stores of the pool's disks, and says where
+    /// on them the volume begins. `None` if acknowledged writes may be lost when this process ends, because
+    /// they are in memory or in a store that does not outlive the process.
     fn identity_of(&self, volume: &VolumeSpec, id: VolumeId) -> Option<String> {
         if volume.write == WritePolicy::Back {
             return None;

@@ -72,7 +72,7 @@ pub enum Uring {
 }
 
 /// A program whose calls dashpot receives. Soon after this value is dropped, dashpot receives no more calls.
-/// The shards still answer the calls that wait by then.
+/// The shards still answer the calls that dashpot has received by then.
 #[derive(Debug)]
 pub struct Followed {
     stop: Arc<OwnedFd>,

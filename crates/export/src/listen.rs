@@ -191,7 +191,7 @@ fn refusal(address: &Address, reason: io::Error) -> ListenError {
     }
 }
 
-/// Removes a path when it is dropped.
+/// Removes the path when this value is dropped.
 #[derive(Debug)]
 struct Unlink(PathBuf);
 

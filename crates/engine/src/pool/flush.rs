@@ -1,5 +1,5 @@
-//! FLUSH, and writes with FUA: the pool at once writes to the disks all blocks that the request waits for,
-//! and then makes the disks sync.
+//! FLUSH, and writes with FUA. For such a request, the pool at once writes to the disks all blocks that the
+//! request waits for, and then makes the disks sync.
 //!
 //! ZFS would instead write the data to its intent log, and later a second time to its place. A flush waits
 //! only for dirty data of its own volume.

@@ -40,8 +40,8 @@ impl Pool {
         true
     }
 
-    /// Queues the write of a run of blocks on all sides of its members. `blocks` has the first block and the
-    /// number of blocks.
+    /// Queues the write of a run of blocks on all sides of the members that have the blocks. `blocks` has the
+    /// first block and the number of blocks.
     pub(super) fn send(
         &mut self,
         volume: usize,

@@ -14,7 +14,7 @@ use core::ops::{Range, RangeInclusive};
 
 use super::table::Table;
 
-/// The state of a region, with the names of dm-raid1.
+/// The state of a region. The names of the states are those of dm-raid1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     /// The sides hold the same data, and will hold the same data after a power cut.

@@ -101,7 +101,7 @@ impl Txgs {
         self.standing[slot_of(txg)] += 1;
     }
 
-    /// Counts a version that has been written to the disks, or that a newer version has replaced. Returns
+    /// Notes that a version has been written to the disks, or that a newer version has replaced it. Returns
     /// whether this was the last version of its txg.
     #[inline]
     pub(super) fn settled(&mut self, slot: usize) -> bool {

@@ -51,7 +51,8 @@ fn held(mode: Mode) -> Engine {
     engine
 }
 
-/// Carries out actions, for a store and a transport that take no time. Returns the number of completed zios.
+/// Carries out the engine's actions, as if the store and the transport took no time. Returns the number of
+/// completed zios.
 fn obey(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) -> usize {
     let mut completed = 0;
     while let Some(action) = actions.pop() {

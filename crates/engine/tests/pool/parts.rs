@@ -16,8 +16,7 @@ const BLOCKS: u64 = 2_048;
 const DEPTH: u32 = 12;
 /// The maximum number of blocks in a durable write that goes to the disks in the step that admits it.
 const DURABLE_MAX: u64 = 8;
-/// A step may touch 256 blocks and 256 extents, each with two sides, and admit all durable writes that
-/// waited.
+/// A step may touch 256 blocks and 256 extents, each on two sides, and admit all durable writes that waited.
 const TOUCHED_MAX: u64 = 2 * (2 * 256 + DURABLE_MAX * DEPTH as u64);
 
 /// A version of a block, in which all bytes are the same.

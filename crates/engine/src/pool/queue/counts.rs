@@ -15,7 +15,8 @@ pub(super) struct Times {
 }
 
 impl ClassStats {
-    /// Records an I/O that has succeeded, in the form in which it reached the disk.
+    /// Records an I/O that the disk has done successfully. Several I/Os that were joined into one count as
+    /// one.
     pub(super) fn record(&mut self, times: Times, length: u32, joined: bool) {
         let Times {
             queued,

@@ -90,8 +90,8 @@ impl Naive {
         }
     }
 
-    /// Books the lane of a group that would finish the zio soonest; of equal lanes, the lane of the older
-    /// rule.
+    /// Of a group's lanes, books the lane that would finish the zio soonest. Of equal lanes, books the lane
+    /// of the older rule.
     pub(super) fn choose(&mut self, candidates: &[usize], charge: &mut Charge) {
         let finish = |rule: &usize| {
             let rule = &self.rules[*rule];

@@ -67,7 +67,7 @@ struct Class<'a> {
 fn class(glob: &[u8]) -> Option<Class<'_>> {
     let is_negated = matches!(glob.get(1), Some(b'!' | b'^'));
     let begin = 1 + usize::from(is_negated);
-    // A closing bracket in the first place is a member of the class.
+    // A closing bracket that comes first is a member of the class.
     let rest = glob.get(begin + 1..)?;
     let end = begin + 1 + rest.iter().position(|byte| *byte == b']')?;
     Some(Class {

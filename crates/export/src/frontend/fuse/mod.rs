@@ -26,7 +26,7 @@ use super::boundary::{
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// The connection to the kernel that serves one mount.
+/// The connection to the kernel for one mount.
 #[derive(Debug)]
 pub(crate) struct Session {
     device: Device,

@@ -171,7 +171,7 @@ pub(super) fn bounded(text: &str) -> &str {
     &text[..end]
 }
 
-/// The header of the only chunk of a reply, which is also the last chunk. One chunk is enough, because a
+/// The header of a reply's only chunk, which is marked as the last chunk. One chunk is enough, because a
 /// reply is built after the I/O, so no error can occur once the header has been sent.
 fn last_chunk(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_LEN] {
     let mut chunk = [0; CHUNK_LEN];

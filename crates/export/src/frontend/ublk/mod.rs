@@ -27,7 +27,7 @@ use super::boundary::{
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// The connection to the driver that serves one device.
+/// The connection to the driver for one device.
 #[derive(Debug)]
 pub(crate) struct Session {
     device: Device,
