@@ -1,5 +1,5 @@
 //! A report as a single HTML file, to attach to a ticket or to keep as a pipeline's artefact. A browser can
-//! open the file from a local disk, and loads nothing else for it from any host. The page's security policy
+//! open the file from a local disk, and the page loads nothing from any host. The page's security policy
 //! permits only the page's own script and styles, by their hashes. The data in the page is inert text.
 
 use std::fmt::Write;

@@ -3,9 +3,9 @@
 //! Source: sysstat 12's iostat, with its columns, widths and units. Differences: dashpot's disks never merge I/O, so
 //! their merge columns are zero. The times of dashpot's disks are exact, whereas the kernel counts whole
 //! milliseconds. A line at the end mentions I/O that has been in flight for the whole interval; in the first
-//! and the last report, it mentions all I/O in flight. The extended reports also mention a depth that the
-//! clients kept for nearly all of the busy time. As in the kernel's statistics, writing zeroes counts as
-//! writing, and a trim is a discard.
+//! and the last report, it mentions all I/O in flight. The extended reports also mention the depth, if the
+//! clients kept the same depth for nearly all of the busy time. As in the kernel's statistics, writing zeroes
+//! counts as writing, and a trim is a discard.
 //!
 //! If a screen is too narrow for all columns, the basic report becomes sysstat's short report, and the
 //! extended report shows only those columns that fit into 80 characters.
@@ -71,7 +71,7 @@ pub enum Columns {
     Basic,
     /// Rates, latencies and sizes of each operation, and also queue and utilisation (`-x`).
     Extended,
-    /// The basic columns, but with common columns for writes and discards (`-s`).
+    /// The basic columns, but with writes and discards added up in one column (`-s`).
     BasicShort,
     /// Figures of all operations together, queue and utilisation (`-xs`).
     ExtendedShort,
@@ -166,7 +166,7 @@ impl Interval {
         self.rate(self.busy.as_secs_f64() * 100.0)
     }
 
-    /// The line about a depth that the clients kept most of the time, if they did.
+    /// A line about the depth, if the clients kept the same depth for most of the time.
     fn bound(&self) -> Option<String> {
         let zios = self.transfers().with(&self.flushes).zios;
         let bound = bound(self.depth.as_ref()?, zios)?;

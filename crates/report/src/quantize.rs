@@ -114,9 +114,9 @@ pub struct Row {
 }
 
 impl Aggregation {
-    /// Aggregates the I/O of a stretch of time. Rates are amounts divided by its length, `elapsed`. The
-    /// original scripts divide by whole seconds, which for 1.9 s gives nearly twice the true rate. For the
-    /// scripts' own interval of one minute, there is no difference.
+    /// Aggregates the I/O of a stretch of time. Rates are amounts divided by `elapsed`, the length of the
+    /// stretch. The original scripts divide by whole seconds, which for 1.9 s gives nearly twice the true
+    /// rate. For the scripts' own interval of one minute, there is no difference.
     pub fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
         let moments = Moments {
             sum: latencies.sum(),

@@ -28,7 +28,7 @@ pub trait Report {
     /// Takes an interval.
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages;
 
-    /// The pages after the last interval. `is_whole` is false if the source failed before its end.
+    /// The pages after the last interval. `is_whole` is false if the source failed before the report's end.
     fn close(&mut self, _is_whole: bool, _surface: &Surface) -> Pages {
         Pages::new()
     }

@@ -51,7 +51,7 @@ pub struct Stat {
     /// The number of completions whose start was not seen; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
-    /// The interval's end in local time, in nanoseconds since a midnight.
+    /// The interval's end in local time, in nanoseconds since some midnight.
     #[serde(skip)]
     pub local_ns: u64,
     /// The I/Os in flight that the remark mentions.
@@ -72,7 +72,7 @@ pub enum Bars {
     Count,
     /// The total size of the I/Os.
     Bytes,
-    /// The share of the time in which the device was busy. A bar of full length means all of the time.
+    /// The share of the time in which the device was busy. A bar of full length means 100 %.
     Busy,
 }
 

@@ -40,7 +40,7 @@ impl Surface {
         }
     }
 
-    /// Turns a time into local time, counted from a midnight.
+    /// Turns a time into local time, in nanoseconds since some midnight.
     pub(crate) fn local_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add_signed(self.zone_ns)
     }

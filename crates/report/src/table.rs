@@ -163,7 +163,7 @@ pub fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), short_time)
 }
 
-/// Fails, with the line, if a line of a report is wider than the screen.
+/// Fails if a line of a report is wider than the screen. The failure's message shows the line.
 #[cfg(test)]
 #[track_caller]
 pub fn assert_fits(room: Room, text: &str) {

@@ -1,8 +1,8 @@
 //! Distributions as quantile tables. The knots are computed with integers and the pinned `libm`.
 //!
 //! The logarithms and exponentials of std come from the platform, and differ in the last bit from machine to
-//! machine. `libm` is written in Rust, and all other operations here are exact IEEE 754 arithmetic. A
-//! description therefore gives the same table everywhere. The golden tests below check that.
+//! machine. `libm` is written in Rust, and all other operations here are exact IEEE 754 arithmetic. The words
+//! of a distribution therefore give the same table on every machine. The golden tests below check that.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 

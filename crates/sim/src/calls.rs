@@ -30,7 +30,7 @@ pub(crate) struct Call {
     pub(crate) orphan: bool,
 }
 
-/// A call that has begun and has not ended, as viewers see it.
+/// The public view of a call that has begun and has not ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Unfinished {
     /// The operation of the call.

@@ -150,7 +150,8 @@ fn in_sectors(load: &Load) -> bool {
     }
 }
 
-/// The kinds of parts of a scenario. Each part has its own random stream.
+/// The kinds of random streams. The rules of each disk, the model of each disk, and each workload have a
+/// stream of their own.
 #[derive(Clone, Copy)]
 enum Seeds {
     Rules,

@@ -71,7 +71,7 @@ impl Column {
         }
     }
 
-    /// The same column, but with `lost` events missing in it.
+    /// The same column, with the note that `lost` of its events are missing.
     pub fn without(self, lost: u64) -> Column {
         Column { lost, ..self }
     }
@@ -113,7 +113,7 @@ impl HeatMap {
         dashpot_engine::Duration::from_nanos(interval.saturating_mul(columns as u64))
     }
 
-    /// A note about intervals that have no column.
+    /// A note about intervals that have no column; empty if every interval has one.
     pub fn missed(&self) -> String {
         match self.columns.iter().map(|column| column.missed).sum() {
             0_u64 => String::new(),

@@ -46,11 +46,11 @@ pub struct Band {
 /// The place of a band relative to a crop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Below the crop. One band has all latencies below the crop.
+    /// Below the crop. A single band has all latencies below the crop.
     Below,
     /// In the crop.
     Within,
-    /// Above the crop. One band has all latencies above the crop.
+    /// Above the crop. A single band has all latencies above the crop.
     Above,
 }
 
@@ -187,5 +187,5 @@ impl Band {
 const JOINED: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
 /// The least latency that is drawn, because no medium is faster.
 const FLOOR_NS: u64 = 1_000;
-/// The latencies that an empty map shows.
+/// The range of latencies that an empty map shows.
 const IDLE_NS: Range<u64> = 100_000..50_000_000;

@@ -68,7 +68,7 @@ impl Report for StatReport {
 
 impl StatReport {
     /// The devices of the statistic. For a busy time, this function selects the devices itself. A source
-    /// would select I/Os, but all I/Os make a device busy.
+    /// would select I/Os, but the I/Os that it leaves out make a device busy, too.
     fn devices<'a>(&self, seen: &'a Seen) -> Vec<&'a DeviceInterval> {
         let is_own = |name| self.bars() != Bars::Busy || self.statistic.selects_device(name);
         let devices = seen.at(self.statistic.layer).iter();
@@ -142,7 +142,8 @@ impl StatReport {
     }
 }
 
-/// The devices that were busy or had I/O, the busiest first. If a program reads the output, all devices.
+/// The devices that were busy or had I/O, the busiest first. A program that reads the output gets all
+/// devices.
 fn busy(by: Dimension, devices: &[&DeviceInterval], surface: &Surface) -> Values {
     let mut each: Vec<(String, Amount)> = devices.iter().map(|one| busy_of(one)).collect();
     let percent = |amount: &Amount| amount.busy.map_or(0.0, Busy::percent);

@@ -119,7 +119,7 @@ fn a_number_has_its_percentiles_in_its_unit() {
     assert!(json.contains(r#""p50_bytes":4096,"#), "{json}");
 }
 
-/// A disk that was busy for a part of its two seconds.
+/// A disk that was busy for `busy` of two seconds.
 fn disk(name: &str, busy: Duration, ops: Vec<OpInterval>) -> DeviceInterval {
     DeviceInterval {
         device: name.to_owned(),

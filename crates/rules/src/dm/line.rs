@@ -125,7 +125,8 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// Parses the medium. If the line gives its size, it must have at least `needed` sectors.
+    /// Parses the medium. If the line gives the medium's size, the medium must have at least `needed`
+    /// sectors.
     fn medium(&self, at: usize, needed: u64) -> Result<Medium, ParseError> {
         let word = self.word(at, "device")?;
         if let Some(size) = word.strip_prefix("ram:") {

@@ -16,7 +16,7 @@ impl TypedRule {
     /// The same rule for the calls of a program. The kernel reports only calls of these `types` to dashpot;
     /// if the rule names no types, it applies to all of them. The rule holds a call before the kernel carries
     /// it out, because the kernel does not report the end of a call. Only a sync can be carried out before
-    /// the hold, because dashpot can do that itself.
+    /// the hold, because dashpot itself can carry out a sync.
     pub fn of_calls(self, types: OpSet) -> Result<TypedRule, ParseError> {
         let TypedRule { spec, service, .. } = self;
         let ops = match spec.ops {

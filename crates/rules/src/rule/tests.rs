@@ -147,7 +147,7 @@ fn an_update_replaces_one_rule_and_nothing_else() {
     }
 }
 
-/// Rules with a service time in words, for every kind of distribution.
+/// Delays of every kind of distribution, each with the words of its service time.
 fn delays() -> impl Strategy<Value = (Effect, String)> {
     let span = || (1..1_u64 << 40).prop_map(Duration::from_nanos);
     let service = prop_oneof![

@@ -129,7 +129,7 @@ impl IoType {
         }
     }
 
-    /// The type of device faults on these operations.
+    /// The I/O type of a device fault that affects these operations.
     pub(super) fn of_ops(ops: OpSet) -> Option<IoType> {
         let all = (ops == OpSet::ALL).then_some(IoType::All);
         all.or_else(|| IoType::EVERY.into_iter().find(|iotype| iotype.ops() == ops))
@@ -159,7 +159,7 @@ pub(super) fn parse_iotype(text: &str) -> Result<IoType, Refusal> {
         })
 }
 
-/// A value of `-e` that a block device can carry out.
+/// An error of `-e` that dashpot can inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeviceError {
     /// The store does its work, and then an error replaces the result.

@@ -1,7 +1,7 @@
 //! Checks rules about contents and order, which must hold at every step.
 //!
 //! - A read returns, for each of its sectors, a content that the sector may hold ([`history`]).
-//! - Every zio ends once: with a reply, or with a drop if its connection is lost.
+//! - Every zio ends once: it gets a reply, or it is dropped because its connection is lost.
 //! - A buffer does not change while a disk works on it, and no undefined content is written to a
 //!   disk.
 //! - At most one write to a block of a pool's disk is in flight. Under the static layout, each place on a

@@ -371,8 +371,8 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// If more calls than this end at one moment, not counting the calls of `crowd`, the simulator is in an
-/// endless loop. No throttle admits as many at once.
+/// If more calls than the sum of this and `crowd` end at one moment, the simulator is in an endless loop. No
+/// throttle admits so many calls at once.
 const ENDED_NOW_MAX: u64 = 1 << 22;
 /// If there are more events than this at one moment, the simulator is in an endless loop.
 const STANDING_MAX: u64 = 1 << 26;

@@ -206,7 +206,7 @@ pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
 }
 
 /// Volumes that fit into the pool. All volumes have the same block size, because otherwise the checker could
-/// not know the sizes of a child's buffers.
+/// not know the sizes of the buffers of a child zio.
 fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSpec> {
     let smallest = pool.members.iter().flatten().map(|disk| disks[*disk].size);
     let block_size = 512 << dice.within(0, 5);

@@ -16,7 +16,7 @@ use crate::driver::Simulation;
 use crate::error::Violation;
 use crate::scenario::Scenario;
 
-/// A summary of the run of a seed's lab.
+/// A summary of the simulation of one seed's lab.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The seed.

@@ -1,11 +1,11 @@
 //! Notified system calls, by which a thread and its later children let another process answer some of their
 //! calls.
 //!
-//! This is the user notification of seccomp, seccomp_unotify(2), and needs no privilege. A thread that
-//! is about to become a program [installs](Listener::install) a filter, which holds for as long as the
-//! thread and its descendants live. A call that the filter notifies waits in the kernel until an owner
-//! of the [`Listener`] answers the call. The answer is an error, or it lets the call go on. Once the last
-//! owner has ended, the calls that the filter notifies fail with ENOSYS.
+//! This is the user notification of seccomp, seccomp_unotify(2), and needs no privilege. A thread that is
+//! about to execute a program [installs](Listener::install) a filter, which holds for as long as the thread
+//! and its descendants live. A call that the filter notifies waits in the kernel until an owner of the
+//! [`Listener`] answers the call. The answer is an error, or it lets the call go on. Once the last owner of
+//! the listener has ended, the calls that the filter notifies fail with ENOSYS.
 
 mod abi;
 mod facts;

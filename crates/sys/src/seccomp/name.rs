@@ -105,7 +105,8 @@ fn path_inside(root: &str, base: &str) -> Option<Vec<u8>> {
 fn open_inside(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = OsStr::from_bytes(path);
     let open = || openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
-    // If a directory is renamed meanwhile, the kernel cannot tell whether `..` stays inside, and fails.
+    // If a directory is renamed meanwhile, the kernel cannot tell whether `..` stays inside, and fails the
+    // call.
     let mut attempts = (0..ATTEMPTS).map(|_| open());
     attempts
         .find(|opened| !matches!(opened, Err(Errno::AGAIN)))

@@ -179,7 +179,7 @@ fn a_shared_listener_answers_what_the_first_owner_has_received() {
     assert!(!waits_for_nobody());
 }
 
-/// Whether a listener accepts an answer to a call that does not exist.
+/// Whether a listener says that a call waits, or accepts an answer to it, although there is no such call.
 fn waits_for_nobody() -> bool {
     let (give, take) = channel();
     thread::spawn(move || give.send(Listener::install(&[]).unwrap()).unwrap());

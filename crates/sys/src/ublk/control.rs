@@ -147,9 +147,9 @@ impl Control {
         self.given += 1;
         let entry = opcode::UringCmd80::new(types::Fd(self.device.as_raw_fd()), command);
         let entry = entry.cmd(bytes).build().user_data(self.given);
-        // SAFETY: the entry names an open descriptor, and at most `BYTES` bytes of memory, to which there is
-        // no reference while the kernel has them, because the callers wait until the command has ended, or
-        // leave the bytes to the kernel.
+        // SAFETY: the entry names an open descriptor, and at most `BYTES` bytes of memory. There is no
+        // reference to these bytes while the kernel has them: the callers wait until the command has ended,
+        // or leave the bytes to the kernel for ever.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.map_err(|_| io::ErrorKind::WouldBlock.into())
     }
