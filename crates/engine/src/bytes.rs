@@ -3,7 +3,7 @@
 //! Each [`Buf`] names a buffer that is as large as one block of its volume. Only the engine allocates and
 //! frees the names. When a name is first used, or used again after [`Move::Free`], the content of its buffer
 //! is undefined. A driver that only simulates may keep a version number for each sector instead of the bytes,
-//! or nothing.
+//! or keep nothing.
 
 use crate::zio::ZioId;
 

@@ -128,7 +128,7 @@ fn too_long(length: u64) -> ParseError {
 
 /// The size limit of a trace, in bytes. In memory, the I/Os of a trace take four times as many bytes.
 pub(super) const BYTES_MAX: u64 = 128 << 20;
-/// The longest request of NBD.
+/// The maximum length of an NBD request, in bytes.
 pub(super) const LENGTH_MAX: u64 = 32 << 20;
 
 #[cfg(test)]

@@ -305,5 +305,5 @@ pub(super) const THREADS_MAX: u32 = 1_000_000;
 /// The maximum rate, in calls per second. The virtual clock has no unit finer than a nanosecond.
 pub(super) const RATE_MAX: u64 = 1_000_000_000;
 const DEFAULT_BLOCK: u32 = 8 << 10;
-/// The longest request of NBD.
+/// The maximum length of an NBD request, in bytes.
 pub(super) const BLOCK_MAX: u64 = 32 << 20;

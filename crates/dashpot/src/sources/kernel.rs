@@ -17,7 +17,7 @@ use super::signals::{Stop, now_ns};
 use super::source::Source;
 use super::wall::unix_ns_before;
 
-/// The watch of some devices.
+/// A watch of some of the kernel's devices.
 pub(crate) struct KernelSource {
     stop: Stop,
     told: Receiver<Watched>,

@@ -176,7 +176,7 @@ impl Engine {
         flight.is_some_and(|flight| flight.target == Instant::NEVER)
     }
 
-    /// Whether the store works on a client's zio before a rule holds the zio or makes it fail.
+    /// Whether the store must work on a client's zio first, before a rule holds the zio or makes it fail.
     pub fn is_done_first(&self, zio: ZioId) -> bool {
         let flight = self.alone.flights.get(zio);
         let first = |flight: &Flight| flight.decider.is_some() || flight.outcome.is_err();

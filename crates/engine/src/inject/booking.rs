@@ -37,7 +37,8 @@ pub(crate) struct Booking {
     pub(crate) zio: ZioId,
     pub(crate) kind: Kind,
     pub(crate) mode: Mode,
-    /// When the zio was issued, or reached the bandwidth. The zio's service does not begin earlier.
+    /// When the zio was issued or, for a transfer, when the zio reached the bandwidth. The zio's service does
+    /// not begin earlier.
     pub(crate) issued: Instant,
     pub(crate) start: Instant,
     pub(crate) service: Duration,

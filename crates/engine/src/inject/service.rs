@@ -51,7 +51,7 @@ pub struct QuantileTable {
 pub enum QuantileError {
     /// There are no knots.
     Empty,
-    /// The knot at this index has no larger quantile than the knot before it, or it has a shorter time.
+    /// The knot at this index does not have a larger quantile than the knot before it, or has a shorter time.
     Order(usize),
 }
 

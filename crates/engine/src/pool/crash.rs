@@ -143,7 +143,7 @@ impl Pool {
         next.is_some()
     }
 
-    /// Loses the versions of a block. Returns where to go on.
+    /// Loses the versions of a block. Returns the block at which to go on.
     fn lose_block(&mut self, cut: &Cut, step: &mut Step<'_>) -> Option<u32> {
         let volume = self.volumes.get_mut(cut.volume)?;
         let at = volume.blocks.next_used(cut.at..u32::MAX)?;

@@ -27,7 +27,7 @@ pub(super) enum Stage {
     Locks,
     Places,
     Reads,
-    /// Nothing is left to lose. The requests that waited start.
+    /// Nothing is left to lose, so the waiting requests start.
     Over,
 }
 

@@ -80,7 +80,8 @@ pub(super) fn is_of(node: &str, directory: &Path) -> bool {
             let info = control.info(number).ok();
             info.is_some_and(|info| Some(info.mark) == mark(directory))
         }
-        // If the driver does not answer, keep the record, because the device cannot be removed now.
+        // If the driver does not answer, keep the attachment's record, because the device cannot be removed
+        // now.
         _ => is_there,
     }
 }

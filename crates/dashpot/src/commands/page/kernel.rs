@@ -1,4 +1,4 @@
-//! The kernel's disks as a page shows them. A thread watches the disks and remembers their last I/Os.
+//! Shows the kernel's disks on a page. A thread watches the disks and remembers their last I/Os.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -245,8 +245,8 @@ struct ForProgram {
     keeper: Keeper,
 }
 
-/// Once dashpot has dropped the follower, it receives no more calls. So the keeper takes over, because the
-/// calls of a program that keeps running must not wait for ever.
+/// Once this value is dropped, dashpot receives no more calls. So the keeper takes over, because the calls of
+/// a program that keeps running must not wait for ever.
 impl Drop for ForProgram {
     fn drop(&mut self) {
         self.keeper.take_over();

@@ -20,7 +20,7 @@ pub(super) struct Apart {
     stop: Stop,
     /// By how much the part's times may be off the axis that both parts share.
     pub(super) off_ns: u64,
-    /// When the thread was last heard.
+    /// When the thread last sent a message.
     heard: Instant,
     seen: Vec<Seen>,
     changes: Vec<Change>,

@@ -1,5 +1,5 @@
-//! The part of a recording that has the disks of one owner: the kernel, or a daemon. A recording has one part or
-//! both.
+//! The part of a recording that has the disks of one owner: the kernel, or a daemon. A recording has one such
+//! part, or one for each of both owners.
 
 use dashpot_observe::{FinishedIo, Layer, Schedule, Seen};
 
@@ -18,7 +18,7 @@ pub(super) struct Part<'a> {
     /// The names of the devices, by layer.
     devices: Vec<(Layer, Vec<String>)>,
     watch: Watch<'a>,
-    /// Whether nothing more comes.
+    /// Whether the watch of this part is over.
     pub(super) has_ended: bool,
     /// Whether the part has failed and the recording goes on without it.
     pub(super) is_left: bool,

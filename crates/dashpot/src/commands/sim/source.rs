@@ -114,7 +114,7 @@ impl Source for SimSource<'_, '_> {
     }
 }
 
-/// The I/O of devices between two snapshots. If the tap is a tally, the figures by operation are those of the
+/// The I/O of devices between two snapshots. If the tap is a tally, the figures by operation come from the
 /// tally.
 fn between(
     later: &[DeviceSnapshot],

@@ -1,4 +1,4 @@
-//! `sim --tunables`: the engine's table of a pool's tunables.
+//! `sim --tunables`: prints the engine's table of a pool's tunables.
 
 use dashpot_engine::pool::{Tunable, TunableInfo};
 use dashpot_rules::format_tunable;

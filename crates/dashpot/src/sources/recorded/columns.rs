@@ -13,8 +13,8 @@ const ALWAYS: [usize; 6] = [
     column::OUTCOME,
 ];
 
-/// The columns with the times of an I/O. The total time of an I/O is the sum of its waits and of the
-/// remaining time.
+/// The columns with the times of an I/O. An I/O's total time is the sum of its waits in these columns and of
+/// `OTHER`, the rest.
 const TIMES: &[usize] = &[
     column::AT,
     column::STORE,

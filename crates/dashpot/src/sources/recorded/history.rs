@@ -101,7 +101,7 @@ pub(super) fn layer_of(kind: &str) -> Layer {
     }
 }
 
-/// The owner without whose disks the recording went on, and when.
+/// The owner without whose disks the recording went on, and the time at which they began to be missing.
 fn end_of(mark: &Mark) -> Option<(Owner, u64)> {
     let owner = Owner::of_text(mark.text.as_deref()?)?;
     Some((owner, mark.at_ns))

@@ -10,8 +10,8 @@ use ratatui::layout::Rect;
 use super::Theme;
 use super::gutter::gutter;
 
-/// Draws a map from the bottom. The bands of the map share the height, so some bands may be a row taller than
-/// others.
+/// Draws a map from the bottom up. The bands of the map share the height, so some bands may be a row taller
+/// than others.
 pub(super) fn draw(map: &Map, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let count = map.bands.len();
     let edge = |band: usize| area.bottom() - (band * usize::from(area.height) / count) as u16;
