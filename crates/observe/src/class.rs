@@ -82,8 +82,7 @@ impl Offsets {
         Class(offset >> self.shift)
     }
 
-    /// Lengthens the ranges until they cover this offset. Returns how many times their length has doubled for
-    /// this.
+    /// Lengthens the ranges until they cover this offset. Returns how many times their length has doubled.
     pub(crate) fn reach(&mut self, offset: u64) -> u32 {
         let before = self.shift;
         while offset >> self.shift >= RANGES_MAX {
@@ -92,8 +91,7 @@ impl Offsets {
         self.shift - before
     }
 
-    /// After the length of all ranges has doubled this many times: the range that now contains the former
-    /// range `class`.
+    /// The range that contains the range `class` once the length of all ranges has doubled this many times.
     pub(crate) fn merged(class: Class, doublings: u32) -> Class {
         Class(class.0 >> doublings)
     }

@@ -244,8 +244,8 @@ impl Dimension {
         self.row().unit
     }
 
-    /// Whether the dimension names the process that asked for the I/O. The kernel's events show that process
-    /// only if the probe looks at processes.
+    /// Whether the dimension names the process that asked for the I/O. The probe knows that process only if
+    /// it watches who submits I/Os.
     pub fn is_who(self) -> bool {
         matches!(
             self,

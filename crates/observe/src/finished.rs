@@ -106,8 +106,8 @@ impl FinishedIo {
         }
     }
 
-    /// The time from the I/O's beginning until its end. A program's call ends here when dashpot lets it go
-    /// on.
+    /// The time from the I/O's beginning until its end. A program's call counts as ended when dashpot lets it
+    /// go on.
     pub fn total_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.begun_ns)
     }

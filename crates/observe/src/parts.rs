@@ -45,8 +45,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Makes the ranges of offsets long enough for an I/O. Returns how many times their length has doubled
-    /// for this. [`Part::merged`] then turns an earlier range into the longer range that contains it.
+    /// Makes the ranges of offsets long enough for an I/O. Returns how many times their length has doubled.
+    /// [`Part::merged`] then turns an earlier range into the longer range that contains it.
     pub(crate) fn reach(&mut self, by: Dimension, io: &FinishedIo) -> u32 {
         match by {
             Dimension::Offset => self.offsets.reach(io.offset_bytes),
@@ -85,8 +85,8 @@ impl Parts {
 }
 
 impl Part {
-    /// After the length of all ranges of offsets has doubled this many times: the part that now contains this
-    /// former range.
+    /// The part that contains this range of offsets once the length of all ranges has doubled this many
+    /// times.
     pub(crate) fn merged(self, doublings: u32) -> Part {
         match self {
             Part::Class(class) => Part::Class(Offsets::merged(class, doublings)),

@@ -130,8 +130,8 @@ impl Question {
         own.chain(self.predicates.dimensions())
     }
 
-    /// The facts about single I/Os that the question needs from a source. A condition on `latency` adds no
-    /// need, because the source itself must leave out the I/Os that do not meet it.
+    /// The facts about single I/Os that the question needs from a source. A condition on `latency` needs no
+    /// further facts, because the source itself must leave out the I/Os that do not meet it.
     pub fn needs(&self) -> Needs {
         let own = self
             .by

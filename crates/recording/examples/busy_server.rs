@@ -78,7 +78,7 @@ fn write(directory: &Path, ios: usize) -> Result<u64, dashpot_recording::Recordi
         if recorder.is_due() {
             let seals = recorder.summary().seals;
             recorder.seal(&[]);
-            // Wait for the seal, because the recorder drops I/Os if the writer is behind, instead of waiting.
+            // If the writer is behind, the recorder drops I/Os instead of waiting. So wait for the seal here.
             while recorder.summary().stopped.is_none() && recorder.summary().seals == seals {
                 std::thread::sleep(PAUSE);
             }

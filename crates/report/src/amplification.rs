@@ -41,7 +41,8 @@ pub struct PoolLevels {
     by_volume: Vec<VolumeLevels>,
 }
 
-/// The operations and bytes of a volume, and what they became in the queues and at the disks.
+/// The operations and bytes of a volume, and the operations and bytes that these caused in the queues and at
+/// the disks.
 #[derive(Clone, Debug, Serialize)]
 struct VolumeLevels {
     volume: String,

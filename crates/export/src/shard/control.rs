@@ -23,7 +23,7 @@ pub(super) struct Control {
 /// The phases of a shutdown.
 #[derive(Clone, Copy)]
 enum Shutdown {
-    /// The grace period. Until this moment, held zios may still end at their own times.
+    /// The grace period. Until this moment, held zios may still end in the ordinary way.
     Grace(Instant),
     /// The zios that were still held have failed. Until this moment, clients may still receive the errors for
     /// these zios.

@@ -82,7 +82,7 @@ enum Next {
     Request,
     /// More payload of a write.
     Payload(Incoming),
-    /// This many more bytes. They are the payload of a refused request, and must be discarded.
+    /// This many more bytes of the payload of a refused request, which the shard must discard.
     Skip(u32),
 }
 

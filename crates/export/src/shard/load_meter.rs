@@ -123,7 +123,7 @@ impl Parts {
         percent(self.work, passed - self.stop)
     }
 
-    /// An estimate of these times for a part of the second, in proportion to the part's length.
+    /// Estimates the times of work and of stops in a part of the second, in proportion to the part's length.
     fn scaled(self, part: Duration) -> Parts {
         let scaled = |all: Duration| {
             let part = u128::from(all.as_nanos()) * u128::from(part.as_nanos());

@@ -119,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// Ends all connections to an export, and drops the work for them that its store has not finished.
+    /// Ends all connections to an export, and drops the unfinished work that its store does for them.
     fn drop_clients(&mut self, export: ExportId) {
         for at in self.connections.places() {
             let connection = self.connections.get(at);
@@ -127,7 +127,7 @@ impl Shard {
                 self.hang_up(at);
             }
         }
-        // Zios for which the store has not begun its work must not reach it after the cut.
+        // Zios whose work the store has not begun must not reach the store after the cut.
         self.abort_departed_at_once(export);
         self.drop_pieces(|shard, zio| {
             let slot = shard.slots.get(zio).filter(|_| !zio.is_child());

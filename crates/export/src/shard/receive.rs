@@ -84,7 +84,7 @@ impl Shard {
     }
 
     /// Keeps the remaining bytes for a later pass. If these bytes may begin with a whole request, keeps the
-    /// buffer. Otherwise there are few of them, and it keeps a copy.
+    /// buffer. Otherwise the bytes are few, and the function keeps a copy of them.
     fn put_back(&mut self, at: usize, received: Received) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;

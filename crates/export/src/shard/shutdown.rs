@@ -45,8 +45,8 @@ impl Shard {
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
     }
 
-    /// If the disks of a pool refuse its acknowledged data, the shutdown stops waiting until the data reaches
-    /// them.
+    /// If the disks of a pool refuse its acknowledged data, the shutdown no longer waits for the data to
+    /// reach them.
     fn give_up_dirty(&mut self) {
         if self.engine.is_degraded() {
             self.control.lose(self.engine.dirty());

@@ -1,5 +1,5 @@
-//! The zios in flight on a shard. Each zio has a slot, with its bytes, if it has any, and the connection that
-//! gets its reply.
+//! The zios in flight on a shard. The slot of a zio has the zio's bytes, if there are any, and the connection
+//! that gets the zio's reply.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -66,7 +66,7 @@ impl StopCounts {
 pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time.
     cpu: Duration,
-    /// When the detector last read these clocks at the end of a pass.
+    /// When the detector last read the CPU time and the suspensions at the end of a pass.
     read: Instant,
     /// The total time for which the host had been suspended when the clocks were last read.
     suspended: Option<Duration>,

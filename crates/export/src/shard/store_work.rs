@@ -45,7 +45,7 @@ impl Shard {
                 self.unfinished.push_piece(id, 0);
                 return None;
             }
-            // The caller copies the payload later, together with those of other writes.
+            // The caller copies the payload later, together with the payloads of other writes.
             Operation::Write { .. } if incoming.is_some() && store.copies_later() => {
                 return Some(Ok(()));
             }

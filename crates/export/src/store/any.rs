@@ -113,7 +113,7 @@ impl Store {
         matches!(self, Store::Ram(_))
     }
 
-    /// The store as worker threads use it. They repeat attempts that would block.
+    /// The store in the form in which worker threads repeat attempts that would block.
     pub(crate) fn blocking(&self) -> Option<Arc<dyn Blocking>> {
         match self {
             Store::File(file) => Some(Arc::clone(file) as Arc<_>),

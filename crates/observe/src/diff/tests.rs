@@ -202,8 +202,8 @@ fn nothing_differs_between_two_steady_runs() {
 #[test]
 fn a_client_that_only_does_more_is_not_blamed_but_told() {
     let all = |io: &FinishedIo| io.offset_bytes.is_multiple_of(20);
-    // This side has as many I/Os in a shorter run, so its rate is higher. Most of the difference comes from
-    // one client.
+    // Both sides have the same number of I/Os, but this side lasted for less time, so its rate is higher.
+    // Most of the difference comes from one client.
     let lasted = Duration::from_secs(36);
     let comparison = compared_within(lasted, &ios(1, all, 400), &ios(2, never, 0));
     assert_eq!(comparison.finding, Finding::Slow);

@@ -167,7 +167,7 @@ impl Writer {
         self.next += 1;
         self.segments.push(segment);
         self.make_room(0)?;
-        // If this file alone is larger than the recording may be, `make_room` has removed it from the list,
+        // If this file alone is larger than the recording may be, `make_room` has removed it from `segments`,
         // and it is not written.
         if let Some(kept) = self.segments.last().filter(|last| last.number == number) {
             let published = self.directory.publish(&IOS, &segment_name(kept), &bytes);

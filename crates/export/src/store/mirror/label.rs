@@ -8,7 +8,7 @@ pub(crate) struct Label {
     /// The name of the mirror that the side belongs to.
     pub(super) mirror: String,
     /// How often the mirror's labels have been written. If the number in one side's label is lower than in
-    /// the others, that label was not written the last time.
+    /// the labels of the other sides, that label was not written the last time.
     pub(super) events: u64,
     /// The length of a region, in bytes.
     pub(super) region_size: u64,

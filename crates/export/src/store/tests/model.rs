@@ -152,7 +152,7 @@ fn of_sector(bytes: &[u8], sector: usize) -> &[u8] {
     &bytes[start..bytes.len().min(start + SECTOR as usize)]
 }
 
-/// A pattern in which a comparison finds misplaced bytes.
+/// A pattern of bytes in which any misplaced bytes show.
 fn pattern(byte: u8) -> impl Fn(usize) -> u8 {
     move |at| byte.wrapping_add((at % 251) as u8)
 }

@@ -75,8 +75,8 @@ fn large_ios_are_counted_as_the_kernel_splits_them() {
     assert!(finished.iter().all(|io| io.bytes == 512 << 10));
 }
 
-/// The kernel counted 9 writes. It counted as a write each of the 5 empty requests that the 5 calls of fsync
-/// had while they waited for the flush. The pairing must not count these requests.
+/// The kernel counted 9 writes. Of these, 5 are the empty requests of the 5 calls of fsync, which waited for
+/// the flush. The pairing must not count these requests.
 #[test]
 fn flushes_are_counted_apart_from_what_they_follow() {
     let finished = replay(include_str!("traces/flush.trace"), Layer::Request);
