@@ -20,7 +20,7 @@ pub(crate) enum Part {
     Class(Class),
     /// A name.
     Named(Name),
-    /// The value for I/Os that lack this fact.
+    /// The value for I/Os that have no value of the dimension.
     Missing,
     /// A value that first appeared when there was no room for another value.
     Other,

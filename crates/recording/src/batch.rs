@@ -17,7 +17,7 @@ pub(crate) struct Batch {
 pub(crate) struct Values {
     /// The values of a column of numbers.
     pub(crate) ints: Vec<i64>,
-    /// The indices of strings, in a column of strings.
+    /// In a column of strings: for each value, the index of its string in `texts`.
     pub(crate) ids: Vec<u32>,
     pub(crate) texts: Texts,
     /// For each row, 1 for a value or 0 for null; unused in columns without nulls.

@@ -10,7 +10,7 @@ use super::buffers::Buffers;
 use crate::export::ExportId;
 use crate::frontend::boundary::Request;
 
-/// A zio that the engine still knows.
+/// A client's zio that the engine has not finished with.
 #[derive(Debug)]
 pub(super) struct Slot {
     /// The place of the zio's connection, unless the connection is gone.

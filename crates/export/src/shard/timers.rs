@@ -55,7 +55,7 @@ impl Timers {
         self.active
     }
 
-    /// When to wake up even if nothing is due, to notice stops.
+    /// When the shard must wake up even if nothing is due, so that it notices stops.
     pub(super) fn beat(&self) -> Instant {
         next_beat(self.now, self.active)
     }

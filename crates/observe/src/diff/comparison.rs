@@ -120,8 +120,8 @@ pub struct Beside {
     pub value: String,
     /// The mean number of the value's I/Os in flight on other devices when a slow I/O was issued.
     pub slow_mean: f64,
-    /// The mean number of the value's I/Os in flight on other devices when an I/O was issued on the other
-    /// side, or, without another side, when an I/O that is not slow was issued.
+    /// The same mean at the moments when I/Os were issued on the other side. Without another side, at the
+    /// moments when I/Os that are not slow were issued here.
     pub usual_mean: f64,
 }
 

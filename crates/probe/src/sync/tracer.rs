@@ -61,10 +61,10 @@ impl SyncTracer {
         })
     }
 
-    /// Reads the events since the last reading, up to `end_ns`, and passes on each call that has ended, in
-    /// the order in which the calls ended. The function does not wait, so its caller should call it often,
-    /// such as 20 times a second. If a call's file system has no event, this function looks up the call's
-    /// file by its descriptor.
+    /// Reads the events since the last reading, up to `end_ns`, and passes each call that has ended to
+    /// `give`, in the order in which the calls ended. The function does not wait, so its caller should call
+    /// it often, such as 20 times a second. If a call's file system has no event, this function looks up the
+    /// call's file by its descriptor.
     pub fn read(
         &mut self,
         end_ns: u64,

@@ -10,7 +10,7 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 pub struct LatencyChart<'a> {
     /// The title above the picture.
     pub title: String,
-    /// A note on the time that the picture covers and on the I/Os that it leaves out.
+    /// A note on the time that the picture covers, and on the I/Os that the picture leaves out.
     pub note: String,
     /// The series, in the order of the legend.
     pub series: Vec<LatencySeries<'a>>,

@@ -390,7 +390,7 @@ proptest! {
         prop_assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     }
 
-    /// Pairs the events from the middle of a history on. The pairing must report the true facts about each
+    /// Pairs only the events after some point of a history. The pairing must report the true facts about each
     /// request whose queueing it saw.
     #[test]
     fn a_watch_may_begin_in_the_middle(steps in steps(0..19), skipped in 0..200_usize) {
