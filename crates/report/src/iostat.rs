@@ -99,7 +99,7 @@ pub struct Iostat {
 }
 
 impl Completed {
-    /// The sum of these zios and the other zios.
+    /// The figures of these zios and of the `other` zios, added up.
     fn with(&self, other: &Completed) -> Completed {
         Completed {
             zios: self.zios + other.zios,

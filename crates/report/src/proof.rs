@@ -2,9 +2,9 @@
 //! difference is within the caller's tolerance.
 //!
 //! The figures cover only zios that the rule held. The requested time of a zio is its service time. The
-//! achieved time lasts from the end of the zio's wait for a lane until its reply was offered. Percentiles of
-//! a constant delay are as exact as the buckets of lateness; percentiles of a distribution are exact to 1.2
-//! %. Means and extremes are exact.
+//! achieved time lasts from the end of the zio's wait for a lane until the shard offers its reply.
+//! Percentiles of a constant delay are as exact as the buckets of lateness; percentiles of a distribution are
+//! exact to 1.2 %. Means and extremes are exact.
 
 mod causes;
 mod figures;

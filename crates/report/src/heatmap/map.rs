@@ -110,8 +110,8 @@ impl Cells {
     }
 }
 
-/// The bands from the lowest to the highest latency of all columns, or of the crop. There are at most `most`
-/// bands, plus the bands outside of a crop.
+/// The bands of a map. They cover the latencies of all columns, but end at the crop's bounds, if it has any.
+/// There are at most `most` bands, plus the bands outside of a crop.
 fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     let rows = rows_shown(heat);
     let count = |joined: usize| rows.end.div_ceil(joined) - rows.start / joined;

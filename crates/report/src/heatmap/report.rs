@@ -1,4 +1,4 @@
-//! `heatmap` as a [`Report`]: a column for each interval. On a terminal, the picture of the present is drawn
+//! `heatmap` as a [`Report`]: a column for each interval. On a terminal, a picture of the present is drawn
 //! again with each column. Elsewhere, and for the past, the picture is drawn once, at the end.
 
 use std::fmt;

@@ -13,7 +13,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The percentiles of a histogram of numbers in a unit.
+    /// The percentiles of a histogram whose numbers have this unit.
     pub fn of(numbers: &Histogram, unit: Unit) -> Numbers {
         Numbers {
             percentiles: Percentiles::of(numbers),

@@ -195,7 +195,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// An error that refuses the word at an index in the line, counted from 0.
+/// An error that refuses the word at index `at` of the line. The first word has the index 0.
 pub(super) fn refusal(at: usize, word: &str, why: &str) -> ParseError {
     ParseError::new(format!("word {}, '{}': {why}", at + 1, shown(word)))
 }

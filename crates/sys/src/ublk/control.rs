@@ -201,7 +201,7 @@ const DELETES_AT_ONCE: (u32, u32) = (6, 9);
 /// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. `UBLK_F_UNPRIVILEGED_DEV` is left out, because with that
 /// flag the kernel kills a server that holds a request for 30 s.
 const FLAGS: u64 = 1 << 6 | 1 << 7;
-/// Stands for no particular device, where a command has the number of a device.
+/// The device number of a command that is about no particular device.
 const ANY: u32 = u32::MAX;
 const INFO: usize = size_of::<DeviceInfo>();
 /// The most bytes that a command reads or fills.
