@@ -57,8 +57,8 @@ def run(bench):
 
 
 class Place:
-    """The programs and their files: `wal` is the directory whose syncs dashpot holds, and it does not hold
-    those in `other`."""
+    """The programs and their files: dashpot holds the syncs of files in `wal`, and not those of files in
+    `other`."""
 
     def __init__(self, bench, directory):
         self.bench, self.directory = bench, directory

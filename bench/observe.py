@@ -126,8 +126,8 @@ def fio(device, seconds):
 
 def busy_ns():
     """How long all CPUs together were neither idle nor taken by the host. The function subtracts the idle
-    time, which the kernel measures with a clock. The kernel counts busy time only in ticks, of which a short
-    run has few.
+    time from the total time, because the kernel measures idle time with a clock. It counts busy time only in
+    ticks, of which a short run has few.
     """
     _, _, _, idle, iowait, _, _, steal, *_ = map(int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic_ns() * os.cpu_count() - (idle + iowait + steal) * TICK_NS

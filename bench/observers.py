@@ -95,7 +95,8 @@ class Observer:
     def __exit__(self, *_):
         if self.process:
             self.interrupt()
-            # A killed script would leave its children behind, and leaves the kernel's events enabled.
+            # A script does not end its children, so kill the whole group. iolatency leaves the kernel's
+            # events enabled.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()

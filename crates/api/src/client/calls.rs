@@ -202,7 +202,7 @@ impl Client {
         self.lease(&format!("/v1/disks/{}/leases", segment(disk)), rule)
     }
 
-    /// Gives the words in `rule` to each rule with this id or name, in place of its own.
+    /// Replaces the words of the rule with this id or name. Fails if several rules have this name.
     pub fn update(&self, key: &str, rule: &Update) -> Result<Vec<Rule>, ClientError> {
         self.send(Method::PATCH, &format!("/v1/rules/{}", segment(key)), rule)
     }

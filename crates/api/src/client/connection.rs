@@ -1,4 +1,5 @@
-//! A connection to a daemon, which sends one request after another and receives the answer to each.
+//! A connection to a daemon, over which the client sends one request after another and receives the answer to
+//! each.
 
 use std::io::ErrorKind::WouldBlock;
 use std::time::Duration;

@@ -37,7 +37,7 @@ pub struct Client {
     /// The token, for a daemon over TCP.
     token: Option<String>,
     runtime: Runtime,
-    /// The connection that delivered the last answer. The next request reuses it.
+    /// The connection that delivered the last answer. The next GET reuses it.
     kept: RefCell<Option<Connection>>,
     /// The id of the daemon's process, if it is known.
     pid: Cell<Option<i32>>,
@@ -231,8 +231,8 @@ impl Client {
         if !is_stopped() && !is_over && self.answers().await {
             return Ok(());
         }
-        // If the time is up, the daemon has answered `/healthz` during this call; otherwise the call would
-        // have ended earlier.
+        // If the time of a `Wait::Answer` call is up, the daemon has answered `/healthz` during the call;
+        // otherwise the call would have ended earlier.
         let answers = is_over && wait == Wait::Answer && !is_stopped();
         Err(ClientError::Silent {
             address: self.address.clone(),

@@ -190,7 +190,7 @@ impl Collected {
         self.seconds.levels()
     }
 
-    /// The earliest second since which the memory of seconds has all I/O.
+    /// The memory of seconds has all I/O from this second on.
     pub fn since(&self) -> u64 {
         self.seconds.since()
     }
@@ -210,7 +210,7 @@ impl Collected {
         self.recent.after(cursor)
     }
 
-    /// The earliest second since which no zio was forgotten.
+    /// No zio from this second on was forgotten.
     pub fn zios_since(&self) -> u64 {
         self.recent.since()
     }

@@ -45,7 +45,7 @@ pub(super) struct Recent {
     come: u64,
     /// The seconds of the zios in memory, in order.
     begun: VecDeque<Begun>,
-    /// The earliest second since which no zio was forgotten.
+    /// No zio from this second on was forgotten.
     since: u64,
     names: HashMap<u32, Arc<str>>,
     /// When the memory has this many names, it looks for unused names.
@@ -98,7 +98,7 @@ impl Recent {
         }
     }
 
-    /// The earliest second since which no zio was forgotten.
+    /// No zio from this second on was forgotten.
     pub(super) fn since(&self) -> u64 {
         self.since
     }

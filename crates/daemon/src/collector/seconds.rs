@@ -54,7 +54,7 @@ pub(crate) struct Steps {
     steps: VecDeque<Step>,
     /// The memory that all remembered steps take, in bytes.
     size: usize,
-    /// The earliest step since which the memory has all I/O.
+    /// The memory has all I/O from this step on.
     since: u64,
 }
 
@@ -82,7 +82,7 @@ impl Seconds {
         &self.0
     }
 
-    /// The earliest second since which the memory of seconds has all I/O.
+    /// The memory of seconds has all I/O from this second on.
     pub(super) fn since(&self) -> u64 {
         self.0[0].since()
     }
@@ -151,7 +151,7 @@ impl Steps {
         }
     }
 
-    /// The earliest second since which the memory has all I/O.
+    /// The memory has all I/O from this second on.
     pub(crate) fn since(&self) -> u64 {
         self.since * self.bounds.unit
     }

@@ -1,4 +1,5 @@
-//! Access to finished zios. Except in `collected`, the collected events are first brought up to date.
+//! Access to finished zios. `collected` shows the events that have arrived; the other functions first bring
+//! the events up to date.
 
 use dashpot_export::{DeviceId, Drops, ShardGone};
 use tokio::sync::oneshot;

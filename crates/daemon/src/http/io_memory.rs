@@ -30,7 +30,7 @@ struct State {
     told: Remembering,
     seconds: VecDeque<Second>,
     kept: usize,
-    /// The earliest second since which the memory has all I/Os.
+    /// The memory has all I/Os from this second on.
     since: u64,
     /// Reports of lost I/Os: the second of each report, and the number of I/Os.
     lost: VecDeque<(u64, u64)>,
@@ -189,9 +189,9 @@ const LISTED: [Dimension; 5] = [
     Dimension::Cgroup,
     Dimension::Error,
 ];
-/// The most values of a dimension that are listed.
+/// For each dimension, at most this many values are listed.
 const NAMES_MAX: usize = 256;
-/// The most reports of lost I/Os that are kept.
+/// At most this many reports of lost I/Os are kept.
 const LOST_MAX: usize = 3_600;
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -48,8 +48,8 @@ impl Drop for Lease {
         };
         runtime.spawn(async move {
             for rule in rules {
-                // Clearing fails if the rule is gone, because a client that ends normally has already cleared
-                // the rule itself.
+                // This fails if the rule is already gone: a client that ends normally clears its rules
+                // itself.
                 let _ = daemon.clear(&Scope::Rule(rule.0.to_string()), false).await;
             }
         });

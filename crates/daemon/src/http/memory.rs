@@ -20,10 +20,10 @@ pub trait Memory: Send + Sync {
     /// The values of a dimension among all I/Os so far; empty if the values are too many to list.
     fn values(&self, dimension: Dimension) -> Vec<String>;
 
-    /// The earliest second since which the memory has all I/Os.
+    /// The memory has all I/Os from this second on.
     fn since(&self) -> u64;
 
-    /// Calls `look` for each wanted I/O. Returns the earliest second since which the memory had all I/Os.
+    /// Calls `look` for each wanted I/O. Returns the second from which on the memory had all I/Os.
     fn each(&self, wanted: &Wanted, look: &mut dyn FnMut(&FinishedIo)) -> anyhow::Result<u64>;
 
     /// The numbers of I/Os or events of a layer that were lost, by second.

@@ -24,7 +24,7 @@ pub(super) struct ClientsScrape {
     dropped: Vec<(String, u64)>,
 }
 
-/// One operation of a client of a disk or volume.
+/// The I/O of one client with one operation on a disk or volume.
 #[derive(Debug)]
 struct ClientScrape {
     device: String,

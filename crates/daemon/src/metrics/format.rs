@@ -1,5 +1,5 @@
 //! The two text formats. Prometheus asks for OpenMetrics. Other scrapers receive the older format, in which
-//! the lines that describe a counter name it as its samples do, with `_total`.
+//! the HELP and TYPE lines of a counter have the name of its samples, with `_total`.
 
 use std::fmt;
 

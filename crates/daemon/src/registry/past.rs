@@ -1,8 +1,8 @@
 //! Cleared rules, with the counters that each rule had when it was cleared. The daemon remembers these rules
 //! until a reset.
 //!
-//! A test arms a rule, clears it, and then asks what the rule injected. The memory of cleared rules is
-//! bounded in number and in bytes. The daemon forgets the oldest rules first.
+//! Tests need these rules: a test arms a rule, clears it, and then asks what the rule injected. The memory of
+//! cleared rules is bounded in number and in bytes. The daemon forgets the oldest rules first.
 
 use std::collections::VecDeque;
 

@@ -4,7 +4,7 @@ use dashpot_api::{LatencyHistogram, SecondLatency};
 
 use crate::collector::SecondCell;
 
-/// The I/O of one client on one disk in one second.
+/// The I/O of one client with one operation on one disk, in one second.
 pub(crate) fn second_latency(cell: &SecondCell, disk: &str) -> SecondLatency {
     SecondLatency {
         disk: disk.to_owned(),

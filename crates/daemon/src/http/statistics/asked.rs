@@ -29,8 +29,7 @@ pub(crate) trait Asked: Send + Sync {
     /// The values of a dimension that are known now.
     fn values(&self, dimension: Dimension) -> Answer<'_, Vec<String>>;
 
-    /// The steps that the source remembers, and the earliest second since which it remembers every individual
-    /// I/O.
+    /// The steps that the source remembers, and the second from which on it remembers every individual I/O.
     fn remembered(&self) -> (Vec<RememberedSteps>, u64);
 
     /// Counts a statistic over an interval. `making` is charged for the copied data.
@@ -51,8 +50,8 @@ pub(crate) trait Asked: Send + Sync {
 
 /// Individual I/Os that a source can show one after another.
 pub(crate) trait Ios: Send + Sync {
-    /// Calls `look` for each I/O, sorted by the second in which the I/O ended. Returns the earliest second
-    /// since which the source had all I/Os.
+    /// Calls `look` for each I/O, sorted by the second in which the I/O ended. Returns the second from which
+    /// on the source had all I/Os.
     fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal>;
 }
 

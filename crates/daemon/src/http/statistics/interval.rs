@@ -73,11 +73,11 @@ fn whole(name: &str, ns: u64) -> Result<u64, Refusal> {
     Err(Refusal::bad_request(error).remedy("give a multiple of 1,000,000,000"))
 }
 
-/// The columns of a statistic, as far back as the collector's memory goes.
+/// The columns of a statistic, as far back as the source remembers.
 pub(crate) struct Counted {
     /// The columns, by their first second. Columns in which no I/O ended are left out.
     pub(crate) columns: BTreeMap<u64, Column>,
-    /// The earliest second since which nothing was forgotten.
+    /// Nothing from this second on was forgotten.
     pub(crate) since: u64,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct CopiedIos {
     /// The names of the devices, by index.
     devices: Vec<Arc<str>>,
     other: Arc<str>,
-    /// The earliest second since which no zio was forgotten.
+    /// No zio from this second on was forgotten.
     pub(crate) since: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Any statistic from any source, in columns of whole seconds in the past.
 //!
 //! A daemon takes counts and latencies by device, operation and client from the collector's memory of
-//! seconds, which goes back for an hour. It counts all other statistics from the individual zios that the
-//! collector remembers. In both cases the daemon first copies the data and counts afterwards, because the
-//! collector cannot empty the rings while the daemon reads the collector's memory.
+//! seconds, minutes and hours. It counts all other statistics from the individual zios that the collector
+//! remembers. In both cases the daemon first copies the data and counts afterwards, because the collector
+//! cannot empty the rings while the daemon reads the collector's memory.
 
 mod asked;
 mod expect;

@@ -38,7 +38,7 @@ impl Watched {
                 .remedy("ask for fewer, or open another stream"));
         }
         let place = asked.answers().stream()?;
-        // The task counts a second only after the caller has taken the second before.
+        // The task counts a second only after the caller has taken the event of the previous second.
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(serve(Arc::clone(asked), statistics, sender, place));
         Ok(Watched(receiver))

@@ -226,7 +226,7 @@ impl Detachment<'_> {
         }
     }
 
-    /// Whether the node still is the device of this attachment. Once the device is free, another program may
+    /// Whether the node is still the device of this attachment. Once the device is free, another program may
     /// take the node.
     fn is_ours(&self) -> bool {
         is_ours(self.place, self.record)
@@ -248,8 +248,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// Frees a device whose daemon is gone if the caller wants waiting I/O to fail, and otherwise refuses.
-    /// The caller does this before it unmounts the device, because the writes of an unmount would wait for
+    /// If the caller wants waiting I/O to fail, frees a device whose daemon is gone; otherwise refuses. The
+    /// caller does this before it unmounts the device, because the writes of an unmount would wait for
     /// another daemon.
     fn fail_waiting(&self) -> anyhow::Result<()> {
         let name = &self.record.disk;

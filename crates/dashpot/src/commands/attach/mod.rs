@@ -80,7 +80,7 @@ pub(crate) struct Attached {
     /// If this daemon took over a device that was waiting, how long the kernel would still have kept the
     /// device's I/O; null if the device is new.
     pub(crate) took_over: Option<Left>,
-    /// The protections against a shortage of memory that the daemon lacks.
+    /// The protections that the daemon lacks against waiting for memory.
     pub(crate) lacks: Vec<String>,
 }
 
@@ -314,8 +314,8 @@ impl Attempt<'_> {
         let _turn = Turn::wait(self.is_stopped);
         let node = nbd_device::free_node();
         self.check_stopped()?;
-        // Only the daemon keeps this end of the connection. The daemon serves before the kernel
-        // asks for the first block.
+        // Only the daemon keeps this end of the connection. The daemon serves the connection before the
+        // kernel asks for the first block.
         self.hand_over(&node, daemons.into())?;
         let wanted = WantedNbd {
             backend: &place.file(&self.exported.name),
