@@ -18,7 +18,7 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def cpu_quota(quota_us, period_us):
-    """A control group with a quota, of version 1 or 2. Skips the test if none can be made."""
+    """A control group of cgroup version 1 or 2, with a CPU quota. Skips the test if none can be made."""
     for root, files in (
         (CGROUPS / "cpu", {"cpu.cfs_period_us": period_us, "cpu.cfs_quota_us": quota_us}),
         (CGROUPS, {"cpu.max": f"{quota_us} {period_us}"}),

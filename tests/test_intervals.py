@@ -201,7 +201,7 @@ def test_iolatency_of_what_the_daemon_remembers(serve):
     assert {value["value"]: value["latency"]["n"] for value in report["values"]} == {"fast": 30, "slow": 20}
     only = daemon.cli("iolatency", "--last", "10m", "-d", "slow", "-i", "*R*")
     assert sum(counted(only.stdout).values()) == 20 and min(counted(only.stdout)) >= 32
-    # The daemon has run for less than the 10 minutes of the question.
+    # The daemon has run for less than the 10 minutes that the question covers.
     ((length, asked),) = SHORT.findall(only.stderr)
     assert float(length) < float(asked) == 600
     assert "--by size" in daemon.cli("iolatency", "--last", "1m", "--by", "size", code=2).stderr

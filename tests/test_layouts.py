@@ -24,7 +24,8 @@ write = "{policy}"
 
 
 def written(serve, directory, layout, policy):
-    """Writes each block of 8 MiB once, reads them back, and returns how many bytes each disk was given."""
+    """Writes each block of the first 8 MiB once, reads all of them back, and returns how many bytes each disk was
+    given."""
     path = directory / "lab.toml"
     path.write_text(LAB.format(layout=layout, policy=policy))
     daemon = serve(path)

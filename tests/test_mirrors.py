@@ -136,7 +136,7 @@ def test_block_devices_keep_their_labels_in_a_file(serve, directory, device):  #
     text += f'[volume."{VOLUME}"]\nsize = "8M"\nblock_size = "8K"\nwrite = "through"\n'
     path = directory / "lab.toml"
     path.write_text(text.replace('bitmap = "tank.bitmap"\n', ""))
-    # Without the file, dashpot cannot know where the sides differ.
+    # Without the pool's `bitmap` file, dashpot cannot know where the sides differ.
     daemon = serve(path)
     assert 'give the pool bitmap = "FILE"' in daemon.output()
     assert repaired(daemon) == 8 * MIB

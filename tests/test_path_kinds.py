@@ -108,7 +108,7 @@ def test_the_held_calls_are_those_that_strace_counts_outside(places, tmp_path): 
     print("reproduce:", *history)
     trace = tmp_path / "trace"
     strace = ["strace", "-f", "-y", "-qq", "-e", "trace=fsync,fdatasync", "-o", trace]
-    # strace knows only one name of a file.
+    # strace knows only one name of a file, so the program makes no links here.
     _, rule = counted(wal, tmp_path, "env", "NO_LINKS=1", *history, under=strace)
     # If another thread's call interrupts a call's line, the rest of the line follows as a second line, which names
     # no file.

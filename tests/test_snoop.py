@@ -48,7 +48,7 @@ def test_waits_add_up(daemon, client):
     process = daemon.start("snoop", "--json", "-n", "20")
 
     def ended():
-        # snoop prints nothing when its watch begins, so make I/O until it ends.
+        # snoop prints nothing when its watch begins, so make I/O until snoop ends.
         client.many(1, 1)
         return process.poll() is not None
     eventually(ended, "the end of 20 lines")
@@ -104,7 +104,7 @@ def check_writes(loop):
     )
 
     def ended():
-        # snoop prints nothing when its watch begins, so make I/O until it ends.
+        # snoop prints nothing when its watch begins, so make I/O until snoop ends.
         run("dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=8", "oflag=direct")
         return process.poll() is not None
     eventually(ended, "the end of 8 lines")

@@ -1,5 +1,5 @@
 // Measures how long an hour of a panel takes to load: node tests/hour.mjs ADDRESS STATISTIC. The source at ADDRESS has an
-// hour of seconds, and its time stands still. Prints JSON: `opened` is the time from when the page is opened,
+// hour of seconds, and its clock stands still. Prints JSON: `opened` is the time from when the page is opened,
 // and `chosen` the time from when the key for an hour is pressed, both until the frame that shows all I/Os,
 // in ms.
 import { chromium } from "playwright-core";

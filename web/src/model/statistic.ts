@@ -13,7 +13,7 @@ export function opsOf(store: string): string[] {
 export const LAYERS = ["disk", "volume", "kernel"] as const;
 export type Layer = (typeof LAYERS)[number];
 
-/** The names of the devices of a layer, for the middle of a sentence. */
+/** The words for the devices of a layer in the middle of a sentence. */
 export const DEVICES: Record<Layer, string> = { disk: "disks", volume: "volumes", kernel: "the kernel's disks" };
 const NOUNS: Record<Layer, string> = { disk: "Disk", volume: "Volume", kernel: "Kernel disk" };
 
@@ -75,7 +75,7 @@ export function conditionOf(by: string, value: string): string | null {
   return from !== undefined && NUMBERS.has(by) ? `${by}=${from}..${to}` : `${by}=${value}`;
 }
 
-/** Dimensions whose values are classes of numbers. */
+/** Dimensions whose values are ranges of numbers. */
 const NUMBERS = new Set(["size", "offset", "latency", "total", "recv", "throttle", "queue", "suspend", "store", "hold", "late", "reply"]);
 
 /** The subject of the sentence for a statistic. */

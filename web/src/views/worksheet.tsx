@@ -10,7 +10,7 @@ import { EventLane, Ruler } from "../ui/ruler";
 import { SPANS, TimeBar } from "../ui/timebar";
 import { saveAsHtml } from "./save";
 
-/** The place under the cursor, for all panels. */
+/** The cell under the cursor, of which the page has only one. */
 export interface Cursor {
   second: number;
   panel: number;
