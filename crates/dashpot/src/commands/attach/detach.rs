@@ -53,8 +53,8 @@ pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitC
     })
 }
 
-/// Detaches a node whose daemon is about to end, unless the user has detached it already. I/O that rules hold
-/// then fails.
+/// Detaches a node whose daemon is about to end, unless the user has detached it already. Any I/O that rules
+/// still hold fails.
 pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
     let way = Way {
         client,

@@ -1,10 +1,10 @@
 //! `attach` and `detach`: a disk or a volume as a block device of this host.
 //!
-//! Only these commands need root. For a loop device `attach` mounts a file, hands the descriptor of the
-//! mount's connection to the daemon, and makes the device from the file. For a device of the kernel's NBD
-//! client it makes a pair of sockets, one for the daemon and one for the kernel. For a ublk device it makes
-//! the device's queue, hands the queue to the daemon, and starts the device. The daemon needs no privilege.
-//! If a step fails, `attach` undoes the earlier steps.
+//! Both need root. For a loop device `attach` mounts a file, hands the descriptor of the mount's connection
+//! to the daemon, and makes the device from the file. For a device of the kernel's NBD client it makes a pair
+//! of sockets, one for the daemon and one for the kernel. For a ublk device it makes the device's queue,
+//! hands the queue to the daemon, and starts the device. The daemon needs no privilege. If a step fails,
+//! `attach` undoes the earlier steps.
 
 mod answers;
 mod block_device;
