@@ -81,7 +81,8 @@ pub struct Crashed {
     pub torn: u64,
     /// Number of writes in flight, which the daemon had not acknowledged yet.
     pub unacknowledged: u64,
-    /// Bytes that the disk wrote to the medium, after the last flush, only because its cache was full.
+    /// Bytes that the disk wrote to the medium after the last flush, before any flush asked for them, because
+    /// its cache was full.
     pub early_bytes: u64,
     /// The losses of each client.
     pub clients: Vec<ClientLoss>,
@@ -118,16 +119,16 @@ pub struct PoolCrashed {
 pub struct LostTxg {
     /// The number of the transaction group.
     pub txg: u64,
-    /// Bytes of the transaction group that were only in memory.
+    /// Bytes of the transaction group's data that were only in memory.
     pub dirty_bytes: u64,
 }
 
-/// A number of writes, and the number of bytes in question.
+/// A number of writes and a number of bytes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WriteSum {
     /// Number of writes.
     pub writes: u64,
-    /// Number of bytes; of lost writes, only the lost bytes.
+    /// Number of bytes of these writes; for lost writes, only the bytes that were lost.
     pub bytes: u64,
 }
 

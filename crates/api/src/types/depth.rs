@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// How many zios clients had in flight at a time. Clients choose this number, and many of them limit it
-/// without saying so. A request that a client holds back because of its limit waits longer than the rule
-/// says.
+/// without saying so. If a client holds a request back because of its own limit, the client's program sees a
+/// longer latency than the rule asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Depth {
     /// The most zios that were in flight at once. 512 means 512 or more.
     pub most: u32,
     /// The number of zios that were in flight for the largest part of the time. 512 means 512 or more.
     pub usual: u32,
-    /// How often exactly `usual` zios were in flight, in percent of the time in which any zio was in flight.
+    /// Time with exactly `usual` zios in flight, in percent of the time with any zio in flight.
     pub usual_percent: u32,
 }
 
@@ -29,14 +29,13 @@ impl Depth {
         }
     }
 
-    /// Whether `most` is an exact number, which 512 is not, because it also stands for all larger numbers.
+    /// Whether `most` is an exact number. 512 is not, because it also stands for all larger numbers.
     pub fn is_exact(&self) -> bool {
         self.most < DepthTimes::DEEPEST
     }
 
     /// Whether clients kept their greatest number of zios in flight for nearly all of the time. Perhaps they
-    /// had more requests and could not send them; but a client that has only one request at a time looks the
-    /// same.
+    /// had more requests and could not send them; but clients that never have more requests look the same.
     pub fn looks_bounded(&self) -> bool {
         self.most > 1
             && self.is_exact()

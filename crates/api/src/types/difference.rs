@@ -39,7 +39,8 @@ pub struct DifferentDimension {
     /// The dimension.
     #[schema(example = "device")]
     pub dimension: String,
-    /// The difference between the two shares of the dimension's most telling value, in percentage points.
+    /// The difference between `inside_percent` and `view_percent` of the dimension's most telling value, in
+    /// percentage points.
     pub points: f64,
     /// The dimension's most telling values.
     pub values: Vec<DifferentValue>,
@@ -70,7 +71,8 @@ pub struct SpentWait {
 }
 
 impl Difference {
-    /// The difference that `comparison` has found. Its slow I/Os are the I/Os inside the rectangle.
+    /// The difference that `comparison` has found. The slow I/Os of `comparison` are the I/Os inside the
+    /// rectangle.
     pub fn of(comparison: &Comparison, view_time_ns: u64, since_ns: u64) -> Difference {
         let view = comparison.here;
         let each = comparison.differs.iter().map(|one| DifferentDimension {

@@ -43,7 +43,7 @@ pub struct Status {
 pub struct Disk {
     /// The disk's name, which is also its export name.
     pub name: String,
-    /// The pool that the disk belongs to; null for a disk that clients reach.
+    /// The pool that the disk belongs to; null for a disk outside of pools.
     pub pool: Option<String>,
     /// Where NBD clients reach the disk; empty for the disk of a pool.
     pub uris: Vec<String>,

@@ -60,8 +60,8 @@ pub struct FinishedZio {
     /// The zio's class in the queue of a pool's disk; null for a zio that was in no such queue.
     #[schema(example = "async_write")]
     pub class: Option<String>,
-    /// Whether the zio's pool synced a txg while the pool had the zio; null for a zio of a disk without a
-    /// pool.
+    /// Whether the zio's pool was syncing a txg at any moment while the zio was in the pool; null for a zio
+    /// of a disk without a pool.
     pub txg_syncing: Option<bool>,
 }
 
@@ -81,8 +81,8 @@ pub struct ZioWaits {
     pub store_ns: Option<u64>,
     /// The time for which a rule held the zio.
     pub hold_ns: u64,
-    /// From the moment at which the zio was due until the daemon offered its reply to the transport, which is
-    /// dashpot's own error.
+    /// dashpot's own error: the time from the moment at which the zio was due until the daemon offered its
+    /// reply to the transport.
     pub lateness_ns: u64,
     /// From the daemon's offer of the reply until the transport accepted it.
     pub reply_ns: u64,

@@ -1,4 +1,4 @@
-//! The individual I/Os behind a part of a statistic, from any source.
+//! The individual I/Os that one part of a statistic counts, from any source.
 
 use dashpot_observe::{Dimension, FinishedIo};
 use serde::{Deserialize, Serialize};
@@ -59,9 +59,9 @@ pub struct StatisticIo {
     /// The I/O's class in the queue of a pool's disk.
     #[schema(example = "async_write")]
     pub class: Option<String>,
-    /// Whether the I/O's pool synced a txg while the pool had the I/O.
+    /// Whether the I/O's pool was syncing a txg at any moment while the I/O was in the pool.
     pub txg_syncing: Option<bool>,
-    /// The inode of the file that the call synced.
+    /// The inode of the file that was synced, if the I/O is a system call that syncs a file.
     pub inode: Option<u64>,
     /// The error that the I/O ended with.
     pub error: Option<String>,

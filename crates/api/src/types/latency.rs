@@ -99,7 +99,7 @@ pub struct OpLatency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// The 64 clients with the most recent I/O; all others together are `other`. If a later answer no longer
+    /// The 64 clients that were active last; all others together are `other`. If a later answer no longer
     /// names a client, that answer counts the client's I/O in `other`.
     Client,
     /// The size of the I/O, in powers of two.
@@ -163,8 +163,8 @@ impl Bucket {
 }
 
 impl OpLatency {
-    /// The latencies of an operation. Those of the store come from the collector (`store`), all others from
-    /// the shard's counters.
+    /// The latencies of an operation. The latencies of the store come from the collector (`store`), and all
+    /// others from the shard's counters.
     pub fn of(op: Op, stats: &OpStats, store: &Sparse) -> OpLatency {
         let latency = |kind| {
             let histogram = stats.latency(kind);

@@ -13,7 +13,7 @@ pub struct Memory {
     pub answers_max_bytes: u64,
     /// Number of rules of all disks.
     pub rules: u64,
-    /// The most rules that the daemon arms.
+    /// The most rules that may be armed at a time.
     pub rules_max: u64,
     /// Number of lanes of all rules.
     pub lanes: u64,

@@ -1,7 +1,7 @@
 //! The types of the API's requests and answers: the server, the client and the OpenAPI document share them.
 //!
-//! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back
-//! from the moment `at_ns` of the daemon's monotonic clock.
+//! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back from
+//! `at_ns`, a moment of the daemon's monotonic clock.
 
 mod attachment;
 mod change;

@@ -41,7 +41,8 @@ pub struct Pool {
     pub admissions: Admitted,
     /// The operations of clients, and the zios that these operations caused in the queues and at the disks.
     pub traffic: PoolTraffic,
-    /// The same for each volume, in the order of `volumes`. Repairs of mirrors belong to no volume.
+    /// The same figures as in `traffic` for each volume, in the order of `volumes`. Repairs of mirrors belong
+    /// to no volume.
     pub by_volume: Vec<VolumeTraffic>,
     /// The regions of the pool's mirrors, and the repair of these regions; null if the pool has no mirrors.
     pub mirrors: Option<Mirrors>,
@@ -56,13 +57,14 @@ pub struct Mirrors {
     /// Number of regions with writes that no flush of all sides has covered. A power cut would leave these
     /// regions out of sync.
     pub dirty_regions: u32,
-    /// Number of regions whose sides may differ, because the region is out of sync or being repaired.
+    /// Number of regions whose sides may differ, because they are out of sync or being repaired.
     pub nosync_regions: u32,
     /// The total size of the regions in `nosync_regions`, which are still to be repaired.
     pub nosync_bytes: u64,
     /// Bytes that repairs have copied to other sides since the start.
     pub repaired_bytes: u64,
-    /// Number of copies that failed since the start. The mirrors repeat each of them.
+    /// Number of copies from one side to another that failed since the start. The mirrors repeat each of
+    /// them.
     pub failed_pieces: u64,
     /// Number of sides that were replaced or were missing for a time. The mirrors do not read a region from
     /// such a side while the region is out of sync.
@@ -106,7 +108,7 @@ pub struct Admitted {
 pub struct PoolTraffic {
     /// The operations that clients requested from the volumes.
     pub volumes: TrafficSum,
-    /// The zios that went into the queues of the disks, before adjacent ones were joined.
+    /// The zios that went into the queues of the disks, counted before the queues joined adjacent zios.
     pub queues: TrafficSum,
     /// The zios that reached the disks.
     pub disks: TrafficSum,

@@ -26,7 +26,7 @@ pub struct PoolLatency {
     pub free_bytes: u64,
     /// The operations of clients, and the zios that these operations caused in the queues and at the disks.
     pub traffic: PoolTraffic,
-    /// The same for each volume. Repairs of mirrors belong to no volume.
+    /// The same figures as in `traffic`, for each volume. Repairs of mirrors belong to no volume.
     pub by_volume: Vec<VolumeTraffic>,
     /// The classes of the queues, the highest priority first.
     pub classes: Vec<ClassLatency>,
@@ -35,7 +35,8 @@ pub struct PoolLatency {
     pub txgs: Vec<Txg>,
 }
 
-/// One class of the queues. Zios that were joined count once, with the times of the one at the lowest offset.
+/// One class of the queues. Zios that the queue joined count as one zio, with the times of the zio at the
+/// lowest offset.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClassLatency {
     /// The name of the class in ZFS's tunables.

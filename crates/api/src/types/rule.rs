@@ -36,8 +36,7 @@ pub struct Rule {
     #[serde(flatten)]
     pub counters: RuleCounters,
     /// The rule's counters for the zios that matched it after its last update; null if it was never
-    /// updated. The zios that it held at the time of the update count only in the counters since it was
-    /// armed.
+    /// updated. The zios that the rule held at the time of the update count only in `counters`.
     pub since_update: Option<RuleCounters>,
     /// The reason that the rule has injected nothing since it was armed or last updated; null if it has
     /// injected something.
@@ -45,8 +44,8 @@ pub struct Rule {
     /// Number of connections of the rule's disk that the shard does not read at present, because requests use
     /// all the memory that they may use. This limits the depth, and so distorts the rule's effect.
     pub stalled: u32,
-    /// How often, since the rule was armed or last updated, the shard has stopped reading a connection of its
-    /// disk because requests used all the memory that they may use.
+    /// How often the shard has stopped reading a connection of the rule's disk since the rule was armed or
+    /// last updated. It does so when requests use all the memory that they may use.
     pub stalls: u64,
     /// How many zios the disk's clients had in flight at a time since the rule was armed or last updated. If
     /// a rule has more lanes than `most`, clients never used the other lanes.
@@ -107,7 +106,7 @@ pub enum RuleEffect {
     Bandwidth,
 }
 
-/// Whether the store works first (`floor`) or after the hold (`add`).
+/// Whether the store works during the hold (`floor`) or after it (`add`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleMode {
@@ -158,9 +157,10 @@ pub struct RuleCounters {
     pub failed: u64,
     /// Number of held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
-    /// Number of matching zios that the rule left alone because of its probability.
+    /// Number of matching zios that the rule left alone because its `chance` did not select them.
     pub not_drawn: u64,
-    /// Number of matching zios that the rule left alone because of `first` or `every`.
+    /// Number of matching zios that the rule left alone because its limit (`first` or `every`) did not select
+    /// them.
     pub not_counted: u64,
     /// Number of matching zios whose latency or error another rule decided.
     pub beaten: u64,
@@ -185,8 +185,8 @@ pub struct RuleCounters {
     pub achieved: Summary,
     /// How late the held zios were.
     pub lateness: Summary,
-    /// The lateness of those late zios that the host delayed by keeping the shard from running at some moment
-    /// between their target and their end.
+    /// The lateness of the late zios for which the host kept the shard from running at some moment between
+    /// their target and their end.
     pub stopped: Summary,
 }
 

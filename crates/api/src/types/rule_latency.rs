@@ -1,4 +1,4 @@
-//! Histograms of the latencies that a rule asked for and of those that its zios had.
+//! Histograms of the latencies that a rule asked for, and of the latencies that its zios had.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -30,8 +30,8 @@ pub struct HoldLatency {
     pub achieved: LatencyHistogram,
     /// How late the zios were.
     pub lateness: LatencyHistogram,
-    /// The lateness of those late zios that the host delayed, because it kept the shard from running.
-    /// `lateness` contains these zios, too.
+    /// The lateness of the late zios that the host delayed by keeping the shard from running. `lateness`
+    /// contains these zios, too.
     pub stopped: LatencyHistogram,
 }
 

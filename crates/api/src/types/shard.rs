@@ -53,7 +53,7 @@ pub struct Stops {
     pub last_age_ns: Option<u64>,
 }
 
-/// The number and the durations of some stops.
+/// The number of stops in some period, and their durations.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct StopTotals {
     /// Number of stops.

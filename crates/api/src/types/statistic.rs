@@ -29,7 +29,7 @@ pub struct StatisticWords {
 pub struct RememberedSteps {
     /// The length of a step.
     pub step_ns: u64,
-    /// The most steps with I/O that the source remembers.
+    /// The maximum number of steps with I/O that the source remembers.
     pub steps_max: u64,
     /// The most memory that these steps take, in bytes.
     pub bytes_max: u64,
@@ -96,8 +96,8 @@ pub struct Columns {
 pub struct Column {
     /// The moment at which the column begins.
     pub start_ns: u64,
-    /// Number of I/Os that are missing, counted over all devices, because the collector could not keep up
-    /// with the shards.
+    /// Number of I/Os of all devices that are missing because the collector could not keep up with the
+    /// shards.
     pub dropped: u64,
     /// The I/O for each value of the breakdown, the value with the most I/Os first; without a breakdown, at
     /// most one part. A column distinguishes at most 64 values; the rest are `other`.
@@ -170,7 +170,7 @@ impl Distribution {
     }
 }
 
-/// A request for statistics as they happen.
+/// A request for a stream of statistics, second by second.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watch {
@@ -193,9 +193,10 @@ pub struct WatchedSecond {
 /// The expected effect of rules on the recent I/Os of a disk.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Expectation {
-    /// The number of seconds whose I/Os were run again: the last 30, or fewer if the daemon remembers fewer.
+    /// The number of seconds whose I/Os the daemon ran again under the rule: the last 30, or fewer if the
+    /// daemon remembers fewer.
     pub seconds: u64,
-    /// The measured latencies at the disk of the I/Os that were run again.
+    /// The latencies that were measured at the disk, for the I/Os that were run again.
     pub measured: Distribution,
     /// The latencies at the disk that are expected for these I/Os with the rule.
     pub expected: Distribution,

@@ -117,7 +117,7 @@ fn tags() -> &'static [HeaderValue] {
 }
 
 fn tag(file: &File) -> HeaderValue {
-    // The standard library's default hasher has fixed keys.
+    // `DefaultHasher::new` has fixed keys, so a file has the same tag in every process.
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(file.bytes);
     let tag = format!("\"{:016x}\"", hasher.finish());

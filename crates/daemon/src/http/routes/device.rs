@@ -81,7 +81,8 @@ fn stores(collected: &Collected, device: DeviceId, op: Op) -> Sparse {
     all.store
 }
 
-/// The snapshot of a device or, if the device's shard has failed, a snapshot without I/O and the reason.
+/// The snapshot of a device. If the device's shard has failed, this is a snapshot without I/O, and the second
+/// value is the reason.
 pub(super) fn or_nothing(
     daemon: &Daemon,
     snapshot: Result<DiskSnapshot, Refusal>,

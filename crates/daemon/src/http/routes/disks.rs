@@ -170,7 +170,7 @@ pub(super) async fn all(
     Ok(disks)
 }
 
-/// A disk, even if its shard has failed.
+/// The disk in the API's form, even if the disk's shard has failed.
 async fn one_of(
     daemon: &Daemon,
     index: usize,

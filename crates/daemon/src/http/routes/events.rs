@@ -130,7 +130,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches the next part. Returns true if that was the last part.
+    /// Searches the next part. Returns true if the search is over.
     fn go_on(&mut self, view: &View<'_>) -> bool {
         let collected = view.collected;
         let end = *self.end.get_or_insert(collected.now());

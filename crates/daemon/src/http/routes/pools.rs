@@ -154,7 +154,7 @@ pub(super) async fn all(daemon: &Daemon) -> Vec<Pool> {
     pools
 }
 
-/// A pool, even if its shard has failed.
+/// The pool in the API's form, even if the pool's shard has failed.
 async fn one_of(daemon: &Daemon, index: usize) -> Pool {
     let snapshot = daemon.snapshot_pool(index).await;
     let facts = facts(daemon, index);

@@ -230,8 +230,8 @@ fn hundred() -> usize {
     100
 }
 
-/// The individual I/Os behind a part of a statistic: a cell, a rectangle, or a whole interval. The longest
-/// come first.
+/// The individual I/Os that a part of a statistic counts: a cell, a rectangle, or a whole interval. The
+/// longest come first.
 #[utoipa::path(get, path = "/v1/statistics/ios", operation_id = "list_statistic_ios", tag = "statistics",
     params(WantedIos),
     responses(

@@ -102,7 +102,7 @@ pub(super) async fn all(
     Ok(volumes)
 }
 
-/// A volume, even if its shard has failed.
+/// The volume in the API's form, even if the volume's shard has failed.
 async fn one_of(
     daemon: &Daemon,
     index: usize,
