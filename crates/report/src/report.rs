@@ -44,7 +44,7 @@ pub trait Page: fmt::Display {
     /// The output of `--json`; `None` for words that only the text has.
     fn json(&self) -> Option<&dyn erased_serde::Serialize>;
 
-    /// The output of `--csv`, if the report has such an output.
+    /// The output of `--csv`; `None` if the report has no output as CSV.
     fn rows(&self) -> Option<Rows> {
         None
     }

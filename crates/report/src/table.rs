@@ -61,8 +61,8 @@ impl Room {
         Room(self.0.map(|columns| columns.saturating_sub(taken)))
     }
 
-    /// A name, shortened to fit next to the `taken` columns of a line. It loses its middle, because names
-    /// often differ at their ends.
+    /// A name, shortened to fit next to the `taken` columns of a line. A shortened name loses its middle,
+    /// because names often differ at their ends.
     pub fn name_beside(self, taken: usize, name: &str) -> String {
         let columns = self.0.map_or(usize::MAX, usize::from);
         let left = columns.saturating_sub(taken).max(NAME_MIN);

@@ -1,4 +1,4 @@
-//! Parses path disks. The I/Os of such a disk are a program's system calls of certain types on certain files.
+//! Parses path disks. The I/Os of a path disk are a program's system calls of certain types on certain files.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -23,7 +23,7 @@ pub struct DiskConfig {
     pub block: u32,
     /// Whether the disk refuses writes.
     pub read_only: bool,
-    /// Whether the disk has a moving head. A pool joins more I/Os for such a disk.
+    /// Whether the disk has a moving head. A pool joins more I/Os for a disk that has one.
     pub rotational: bool,
 }
 

@@ -1,8 +1,8 @@
 //! A ring of the kernel's io_uring that signals an event descriptor.
 //!
-//! Only one thread uses such a ring, so that the kernel can complete the ring's work during that thread's own
-//! calls, and need not interrupt the thread for it. Such a ring needs Linux 6.1 or later. The ring does not
-//! wake a poller itself: it signals the event descriptor, and the poller watches this descriptor.
+//! Only one thread uses the ring, so that the kernel can complete the ring's work during that thread's own
+//! calls, and need not interrupt the thread for it. A ring of this kind needs Linux 6.1 or later. The ring
+//! does not wake a poller itself: it signals the event descriptor, and the poller watches this descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -7,7 +7,7 @@ use std::io;
 /// makes later have normal priority.
 ///
 /// # Errors
-/// The kernel refuses the call to users without the right to such a priority, and to threads in cgroups
+/// The kernel refuses the call to users without the right to real-time priority, and to threads in cgroups
 /// without a budget for real-time threads (`cpu.rt_runtime_us`).
 pub fn run_before_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };

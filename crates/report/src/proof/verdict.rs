@@ -1,10 +1,10 @@
 //! The verdict on a rule, which answers two questions.
 //!
-//! *Was it injected as asked?* The rule must have matched and held zios. It does not hold a zio that another
-//! rule decides, nor a zio for which the store takes longer than the rule's delay. *How far off was it?* The
-//! error, which is the achieved time minus the requested time, must be within the caller's tolerance, at the
-//! median and at p99. If it is outside the tolerance only because of zios that fell due while the host had
-//! stopped the shard, the host is to blame, and the verdict is "cannot tell".
+//! *Was it injected as asked?* The rule must have matched and held zios. The rule holds neither a zio that
+//! another rule decides, nor a zio for which the store takes longer than the rule's delay. *How far off was
+//! it?* The error, which is the achieved time minus the requested time, must be within the caller's
+//! tolerance, at the median and at p99. If it is outside the tolerance only because of zios that fell due
+//! while the host had stopped the shard, the host is to blame, and the verdict is "cannot tell".
 //!
 //! SPECIFICATION.md also promises that dashpot itself is late by only microseconds. The verdict does not
 //! depend on that promise: whether dashpot can keep it depends on the host, and a test of an application does
@@ -69,7 +69,7 @@ pub struct Facts<'a> {
     /// The lateness of zios that fell due while the host kept the shard from running.
     pub stopped: &'a Histogram,
     /// Whether the last rule that took precedence over this rule belongs to the same group, whose rules share
-    /// their lanes. This is not a fault.
+    /// their lanes. To be beaten by a rule of its own group is no fault of the rule.
     pub beaten_within_group: bool,
     /// The rule's disk.
     pub disk: &'a Disk,

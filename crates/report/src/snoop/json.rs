@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::columns::SECTOR;
 
-/// A line of the output. `at_ns` is the time at which the I/O ended. It is counted from 1970; in a
+/// A line of the output. `at_ns` is the time at which the I/O ended. This time is counted from 1970; in a
 /// simulation, from the simulation's beginning. A zio's line has the other keys of the API's finished zios,
 /// and `device` is the zio's disk.
 #[derive(Serialize)]

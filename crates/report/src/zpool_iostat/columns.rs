@@ -112,7 +112,7 @@ impl View {
         (groups, cells * (CELL_WIDTH + 2) + spill)
     }
 
-    /// The highest rank such that all groups up to it fit next to a short name.
+    /// The highest rank at which all groups of this rank and of lower ranks fit next to a short name.
     pub(super) fn rank_within(self, room: Room) -> u8 {
         let fits = |rank: &u8| room.has(NAME_WIDTH + self.groups_upto(*rank).1);
         (0..=EMPTY).rev().find(fits).unwrap_or(0)

@@ -96,8 +96,8 @@ impl RuleDraft {
             .collect())
     }
 
-    /// The effect that fails zios. The store does no work for such a zio, unless the user gives
-    /// `--mode floor`.
+    /// The effect that fails zios. The store does no work for a zio that fails, unless the user gives `--mode
+    /// floor`.
     fn failure(&self, errno: Errno) -> Result<Effect, ParseError> {
         if self.mode == Some(ModeWord::Add) {
             return Err(ParseError::new(

@@ -1,20 +1,20 @@
 //! The possible contents of the sectors of one disk or volume, as far as its clients can know.
 //!
-//! A sector may hold the content of any write that no other write wholly follows. A write wholly follows
-//! another write if it was submitted after the other one was acknowledged, and is itself acknowledged. A read
-//! may return any content that was possible at some moment between its submission and its reply. After a loss
-//! of power, the disks may hold even older contents: those that were possible when the last successful flush
-//! was submitted, but none from before a write with FUA.
+//! A sector may hold the content of any write that no other write wholly follows. A write wholly follows an
+//! earlier write if it was submitted after the earlier write was acknowledged, and is itself acknowledged. A
+//! read may return any content that was possible at some moment between its submission and its reply. After a
+//! loss of power, the disks may hold even older contents: those that were possible when the last successful
+//! flush was submitted, but none from before a write with FUA.
 //!
 //! A write that failed or was aborted may or may not have taken effect, and the same is true of every trim.
-//! These I/Os therefore exclude no other content.
+//! Failed and aborted writes and trims therefore exclude no other content.
 
 use std::collections::BTreeSet;
 
 use super::sectors::{Content, Sparse};
 
-/// A moment: the number of a submission or of a reply. Both are numbered in one sequence, in the order in
-/// which they happen.
+/// A moment: the number of a submission or of a reply. Submissions and replies are numbered in one sequence,
+/// in the order in which they happen.
 pub(crate) type Moment = u64;
 
 /// The history of one disk or volume, as its clients know it.

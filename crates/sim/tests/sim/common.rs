@@ -62,7 +62,7 @@ pub(crate) fn scenario(disk: DiskSpec, workload: WorkloadSpec, lasts: Duration) 
     }
 }
 
-/// Reads and writes that start at these times, in milliseconds. Each is on a sector of its own.
+/// Reads and writes that start at these times, in milliseconds. Each I/O has a sector of its own.
 pub(crate) fn trace(ops: &[(u64, Op)]) -> Load {
     let entry = |(at, (when, op)): (usize, &(u64, Op))| TraceEntry {
         at: ms(*when),

@@ -19,8 +19,8 @@ pub struct Notified {
     pub always: bool,
 }
 
-/// The program that notifies these calls in each ABI, and every call from an unknown architecture. It lets
-/// all other calls go on.
+/// The program that notifies these calls in each ABI, and every call from an unknown architecture. The
+/// program lets all other calls go on.
 pub(super) fn program(calls: &[Notified]) -> Vec<sock_filter> {
     let mut program = Vec::new();
     let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();

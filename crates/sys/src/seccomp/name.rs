@@ -13,7 +13,7 @@ use super::facts::{DIRECTORY, PLACE, Place, Status, link};
 /// A name that a thread uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The root of the thread, to which absolute links lead and out of which `..` does not lead.
+    /// The root of the thread. Absolute links lead to it, and `..` does not lead out of it.
     pub root: String,
     /// The directory of the thread from which the name starts.
     pub base: String,
