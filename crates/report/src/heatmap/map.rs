@@ -110,7 +110,7 @@ impl Cells {
     }
 }
 
-/// The bands of a map. They cover the latencies of all columns, but end at the crop's bounds, if it has any.
+/// The bands of a map. They cover the latencies of all columns or, where the crop has a bound, end there.
 /// There are at most `most` bands, plus the bands outside of a crop.
 fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     let rows = rows_shown(heat);
