@@ -1,7 +1,11 @@
 //! The table of marks: events that happen to a recording, and other events on its host that affect the I/Os.
 
+use std::path::Path;
+
 use crate::batch::Batch;
 use crate::block::Block;
+use crate::error::RecordingError;
+use crate::read::TableFile;
 use crate::table::Table;
 
 /// The table of marks.
@@ -31,7 +35,7 @@ pub(crate) mod column {
 }
 
 /// An event that happened to a recording or affects its I/Os, and the time of the event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mark {
     /// The moment of the event, in nanoseconds since 1970.
     pub at_ns: u64,
@@ -51,7 +55,7 @@ pub struct Mark {
 macro_rules! events {
     ($($(#[$doc:meta])+ $name:ident = $word:literal;)+) => {
         /// A kind of event.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Event { $($(#[$doc])+ $name),+ }
 
         impl Event {
@@ -114,6 +118,19 @@ pub(crate) fn push(batch: &mut Batch, mark: &Mark) {
     row.maybe_text(mark.device.as_deref());
     row.maybe_int(mark.n);
     row.maybe_text(mark.text.as_deref());
+}
+
+/// The marks of a file.
+pub(crate) fn read(path: &Path) -> Result<Vec<Mark>, RecordingError> {
+    let file = TableFile::open(path, &MARKS)?;
+    let mut marks = Vec::new();
+    let read = file.each_row(
+        &mut Block::new(&MARKS),
+        |_| true,
+        |block, row| marks.extend(Mark::of_row(block, row)),
+    );
+    read.map_err(|flaw| flaw.of(path))?;
+    Ok(marks)
 }
 
 impl Mark {

@@ -160,6 +160,22 @@ impl TableFile {
         Ok(())
     }
 
+    /// Calls a function for each row of the requested row groups, with all columns in `block`.
+    pub(crate) fn each_row(
+        &self,
+        block: &mut Block,
+        is_asked: impl Fn(usize) -> bool,
+        mut row_of: impl FnMut(&Block, usize),
+    ) -> Result<(), Flaw> {
+        let columns: Vec<usize> = (0..self.table.columns.len()).collect();
+        for group in (0..self.groups()).filter(|group| is_asked(*group)) {
+            block.begin(self.rows(group));
+            self.load(group, &columns, block)?;
+            (0..block.rows).for_each(|row| row_of(block, row));
+        }
+        Ok(())
+    }
+
     /// The compressed size of each column over all row groups, in bytes, and the total number of rows.
     #[cfg(test)]
     pub(crate) fn column_bytes(&self) -> (Vec<u64>, usize) {

@@ -3,7 +3,7 @@
 //! The reader keeps in memory the names of the files, one footer, and the requested columns of one row
 //! group: about 8 MB at most.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use crate::error::{Flaw, RecordingError};
 use crate::evict::Segment;
 use crate::gaps::gaps;
 use crate::ios::{IOS, Recorded, column};
+use crate::lasting::is_carried;
 use crate::marks::{MARKS, Mark};
 use crate::query::Query;
 use crate::read::{Source, TableFile};
@@ -102,6 +103,9 @@ impl Recording {
             |_, _| true,
             |block, row| marks.extend(Mark::of_row(block, row)),
         )?;
+        // While a recorder carries marks over into a later file, both files have them; a crash leaves both.
+        let mut carried = HashSet::new();
+        marks.retain(|mark| !is_carried(mark) || carried.insert(mark.clone()));
         Ok(marks)
     }
 
@@ -158,7 +162,6 @@ impl Recording {
         is_asked: impl Fn(&TableFile, usize) -> bool,
         mut row_of: impl FnMut(&Block, usize),
     ) -> Result<(), RecordingError> {
-        let columns: Vec<usize> = (0..table.columns.len()).collect();
         let mut block = Block::new(table);
         for (name, _) in files(&self.root, table)? {
             let path = self.root.join(table.name).join(name);
@@ -166,13 +169,9 @@ impl Recording {
                 let Some(file) = present(TableFile::open(&path, table))? else {
                     return Ok(());
                 };
-                for group in (0..file.groups()).filter(|group| is_asked(&file, *group)) {
-                    block.begin(file.rows(group));
-                    let loaded = file.load(group, &columns, &mut block);
-                    loaded.map_err(|flaw| flaw.of(&path))?;
-                    (0..block.rows).for_each(|row| row_of(&block, row));
-                }
-                Ok(())
+                let is_asked = |group| is_asked(&file, group);
+                let read = file.each_row(&mut block, is_asked, &mut row_of);
+                read.map_err(|flaw| flaw.of(&path))
             };
             match read() {
                 Err(error @ (RecordingError::Damaged { .. } | RecordingError::Foreign { .. })) => {

@@ -1,5 +1,7 @@
 //! Tests of the recorder, with clocks that the test controls.
 
+mod kept;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -13,8 +13,9 @@ use crate::clock::{Clock, Moment};
 use crate::directory::{Directory, files, number_of, segment_name, segment_of};
 use crate::error::{Flaw, RecordingError};
 use crate::evict::{Segment, victims};
-use crate::growing::Growing;
+use crate::growing::{self, Growing};
 use crate::ios::{self, IOS};
+use crate::lasting::{Left, lasting};
 use crate::marks::{self, Event, MARKS, Mark};
 use crate::open::OpenFile;
 use crate::seal::Label;
@@ -43,6 +44,14 @@ pub(super) struct Writer {
 
 /// The seconds and the marks together may take at most [`Options::keep_bytes`] divided by this number.
 const COUNTS_PART: u64 = 4;
+/// The marks may take the part of seconds and marks divided by this number.
+const MARKS_PART: u64 = 8;
+/// A file of seconds is complete when it has the recording's size divided by this number, so that its next
+/// version, which is on the disk beside it for a moment, is small, too.
+const SECONDS_FILES: u64 = 64;
+/// A file of marks is complete when it has the recording's size divided by this number.
+const MARKS_FILES: u64 = COUNTS_PART * MARKS_PART * 8;
+const SECOND_NS: u64 = 1_000_000_000;
 /// If the writer took too much CPU time, it leaves out single I/Os for this long.
 const REST_NS: u64 = 60_000_000_000;
 
@@ -61,8 +70,8 @@ impl Writer {
             .collect();
         let next = sealed.last().map_or(0, |(name, _)| number_of(name)) + 1;
         Ok(Writer {
-            seconds: Growing::new(&SECONDS, root)?,
-            marks: Growing::new(&MARKS, root)?,
+            seconds: Growing::new(&SECONDS, root, options.keep_bytes / SECONDS_FILES)?,
+            marks: Growing::new(&MARKS, root, options.keep_bytes / MARKS_FILES)?,
             directory,
             root: root.to_owned(),
             options,
@@ -212,11 +221,77 @@ impl Writer {
     /// if these take more than their part of the size, then files of I/Os. The writer makes room before it writes
     /// a file, so that the recording never takes more than its bytes.
     fn make_room(&mut self, more: u64) -> Result<(), RecordingError> {
+        let part = self.options.keep_bytes / COUNTS_PART;
+        self.shrink_marks(part / MARKS_PART)?;
+        let left = part.saturating_sub(self.marks.bytes());
+        self.seconds.shrink(&self.directory, left)?;
+        self.evict(more)
+    }
+
+    /// Deletes the oldest files of marks until the remaining files take at most `most` bytes, except for the marks
+    /// that readers need for what is left of the recording: the next file, or the same, takes them over.
+    fn shrink_marks(&mut self, most: u64) -> Result<(), RecordingError> {
+        while self.marks.bytes() > most {
+            let mut files = self.marks.earlier();
+            let (Some(oldest), next) = (files.next(), files.next()) else {
+                break;
+            };
+            drop(files);
+            // A file that cannot be read keeps nothing from being deleted.
+            let old = marks::read(&oldest).unwrap_or_default();
+            let mut kept = lasting(&old, &self.left(), most / 2);
+            if kept.len() == old.len() && !old.is_empty() && next.is_none() {
+                break;
+            }
+            let Some(next) = next else {
+                return self.replace_marks(0, &kept);
+            };
+            // Without marks to carry over, the next file stays as it is, even if it cannot be read.
+            if !kept.is_empty() {
+                kept.extend(marks::read(&next).unwrap_or_default());
+                self.replace_marks(1, &kept)?;
+            }
+            self.marks.remove_oldest(&self.directory)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the marks of an earlier file. The new file needs room beside the old one for a moment.
+    fn replace_marks(&mut self, at: usize, kept: &[Mark]) -> Result<(), RecordingError> {
+        if kept.is_empty() {
+            return self.marks.remove_oldest(&self.directory);
+        }
+        let mut groups = Vec::new();
+        for mark in kept {
+            growing::push(&mut groups, &MARKS, |batch| marks::push(batch, mark));
+        }
+        let label = self.label(&MARKS, &self.clock.now());
+        let bytes =
+            growing::file_of(&groups, &MARKS, &label).map_err(|flaw| flaw.of(&self.root))?;
+        self.evict(bytes.len() as u64)?;
+        self.marks.replace(&self.directory, at, &bytes)
+    }
+
+    /// The I/Os and counts that are left of the recording, for which readers need marks.
+    fn left(&self) -> Left<'_> {
+        let second = self.seconds.lowest(seconds::SECOND);
+        let second = second.and_then(|second| u64::try_from(second).ok());
+        let second_ns = second.map(|second| second.saturating_mul(SECOND_NS));
+        let ios_ns = self.segments.iter().map(|segment| segment.from_ns).min();
+        Left {
+            since_ns: second_ns
+                .into_iter()
+                .chain(ios_ns)
+                .min()
+                .unwrap_or(u64::MAX),
+            segments: &self.segments,
+        }
+    }
+
+    /// Deletes files of I/Os until all files and `more` bytes fit.
+    fn evict(&mut self, more: u64) -> Result<(), RecordingError> {
+        let counts = self.marks.bytes() + self.seconds.bytes();
         let keep = self.options.keep_bytes;
-        let part = keep / COUNTS_PART;
-        let marks = self.marks.shrink(&self.directory, part / 8)?;
-        let left = part.saturating_sub(marks);
-        let counts = marks + self.seconds.shrink(&self.directory, left)?;
         for number in victims(&self.segments, keep.saturating_sub(counts + more)) {
             if let Some(at) = self.segments.iter().position(|one| one.number == number) {
                 self.directory

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dashpot_api::{Client, Disk, Rule, RuleState};
-use dashpot_recording::Event;
+use dashpot_recording::{CLEARED, Event, RUNNING};
 
 use crate::sources::{Target, now_ns};
 
@@ -67,8 +67,8 @@ impl<'a> Changes<'a> {
         let new = new.map(|(key, text)| change(key, text.clone()));
         let gone = self.known.iter().filter(|(key, _)| !now.contains_key(key));
         let gone = gone.map(|(key, text)| match key {
-            Subject::Rule(..) => change(key, format!("{text}: cleared")),
-            Subject::Disk(_) => change(key, "running".to_owned()),
+            Subject::Rule(..) => change(key, format!("{text}{CLEARED}")),
+            Subject::Disk(_) => change(key, RUNNING.to_owned()),
         });
         let changes = new.chain(gone).collect();
         self.known = now;
