@@ -82,7 +82,7 @@ events! {
     ClockStep = "clock step";
     /// The machine was suspended for `n` nanoseconds.
     Suspend = "suspend";
-    /// The device no longer exists.
+    /// The device no longer exists; the text begins with its layer.
     Vanished = "vanished";
     /// The recorder cannot write, and has stopped.
     Stopped = "stopped";
@@ -92,7 +92,7 @@ events! {
     SingleIos = "single I/Os";
     /// The user's trigger fired.
     Trigger = "trigger";
-    /// The file of I/Os that ends here has slow I/Os.
+    /// The file of I/Os that ends here has slow I/Os; the text is the layer of the device, and the reason.
     Slow = "slow";
     /// The recorder watches a device from now on; the text says what kind of device it is.
     Watched = "watched";

@@ -121,7 +121,7 @@ impl Recorder {
     /// Records an I/O.
     pub fn add(&mut self, io: &FinishedIo) {
         if self.seconds.add(io, &mut self.rows) {
-            self.slow.is("the 99th percentile rose tenfold", &io.device);
+            self.slow.is("the 99th percentile rose tenfold", io);
         }
         self.slow.look(io, &mut self.seconds);
         self.ios += 1;
@@ -136,9 +136,6 @@ impl Recorder {
     /// Adds a mark with the present time.
     pub fn mark(&mut self, event: Event, device: Option<&str>, n: Option<i64>, text: Option<&str>) {
         let now = self.clock.now();
-        if event == Event::Trigger {
-            self.slow.is("a trigger fired", device.unwrap_or_default());
-        }
         if self.marks.len() < WAITING_MAX {
             self.marks.push(Mark {
                 at_ns: now.unix_ns,
@@ -149,6 +146,13 @@ impl Recorder {
                 text: text.map(str::to_owned),
             });
         }
+    }
+
+    /// Adds a mark that the user's trigger has fired for this I/O.
+    pub fn trigger(&mut self, io: &FinishedIo, text: &str) {
+        self.slow.is("a trigger fired", io);
+        let took_ns = i64::try_from(io.total_ns()).ok();
+        self.mark(Event::Trigger, Some(&io.device), took_ns, Some(text));
     }
 
     /// Counts I/Os or events that the source lost. `whose` is the text of their mark, if the recording has several
@@ -219,13 +223,12 @@ impl Recorder {
         };
         self.note_mode(mode);
         if self.seconds.end(now.unix_ns, &mut self.rows) {
-            self.slow.is("the 99th percentile rose tenfold", "");
+            self.slow.is_somewhere("the 99th percentile rose tenfold");
         }
         self.note_losses();
         let slow = self.slow.take();
-        if let Some((why, device)) = &slow {
-            let device = (!device.is_empty()).then_some(device.as_str());
-            self.mark(Event::Slow, device, None, Some(why));
+        if let Some(why) = &slow {
+            self.mark(Event::Slow, why.device.as_deref(), None, Some(&why.text));
         }
         (self.sealed, self.ios, self.retries) = (now, 0, false);
         let empty = self.spare();
@@ -251,7 +254,7 @@ impl Recorder {
         }
         self.marks = seal.marks;
         if seal.is_slow {
-            self.slow.is("slow before", "");
+            self.slow.is_somewhere("slow before");
         }
     }
 

@@ -249,7 +249,12 @@ fn an_io_in_flight_leaves_a_trace_in_each_file() {
         names.iter().all(|(name, _)| name.contains("-slow")),
         "{names:?}"
     );
-    assert!(has(scratch.path(), Event::Slow));
+    let recording = Recording::open(scratch.path()).expect("a recording");
+    let marks = recording.marks(&mut Vec::new()).expect("marks");
+    let slow = marks.iter().find(|mark| mark.event == Event::Slow);
+    let slow = slow.map(|mark| (mark.device.as_deref(), mark.text.as_deref()));
+    let why = "disk: an I/O has been in flight for more than 1 s";
+    assert_eq!(slow, Some((Some(&*hung.device), Some(why))));
 }
 
 #[test]

@@ -150,6 +150,8 @@ impl Numbers {
         let text = mark.text.take();
         mark.text = match mark.event {
             Event::Watched => text,
+            // Devices of two layers may have got the same number.
+            Event::Slow | Event::Vanished => text.and_then(|text| layer_of_text(&text)),
             // Without the owner, disks that were not recorded would look idle in the part.
             Event::WatchEnded | Event::Lost | Event::Clock => {
                 let owner = text.and_then(|text| Owner::of_text(&text));
@@ -165,6 +167,13 @@ impl Numbers {
         let number = place.or_insert_with(|| format!("{kind}{}", same + 1).into());
         Arc::clone(number)
     }
+}
+
+/// The layer with whose word the text of a mark begins. A colon and more may follow.
+fn layer_of_text(text: &str) -> Option<String> {
+    let word = text.split_once(':').map_or(text, |(word, _)| word);
+    let layer = Layer::ALL.iter().find(|layer| layer.word() == word)?;
+    Some(layer.word().to_owned())
 }
 
 const ANONYMOUS: &str = "anonymous";

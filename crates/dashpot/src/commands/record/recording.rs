@@ -180,9 +180,16 @@ impl Recording {
         }
         let owner = part.is_beside.then(|| part.owner.word());
         self.recorder.lost(seen.lost, owner);
+        // Only disks of the kernel vanish.
+        let layer = part.stored(Layer::Disk).word();
         for device in &seen.vanished {
+            let text = match device.warning() {
+                Some(warning) => format!("{layer}: {warning}"),
+                None => layer.to_owned(),
+            };
+            let device = Some(&*device.name);
             self.recorder
-                .mark(Event::Vanished, Some(&device.name), None, device.warning());
+                .mark(Event::Vanished, device, None, Some(&text));
         }
     }
 
@@ -193,13 +200,11 @@ impl Recording {
         };
         if trigger.select(io) {
             self.has_fired = true;
-            let took_ns = i64::try_from(io.total_ns()).ok();
             let text = match part.is_beside {
                 true => format!("{trigger} of the {}", part.owner.word()),
                 false => trigger.to_string(),
             };
-            self.recorder
-                .mark(Event::Trigger, Some(&io.device), took_ns, Some(&text));
+            self.recorder.trigger(io, &text);
         }
     }
 }
