@@ -2,15 +2,13 @@
 served disk the name of the loop device, and no report mixes the two up.
 """
 
-import contextlib
 import json
 import os
 import signal
-import socket
-import threading
 
 import pytest
 
+from between import Between
 from conftest import BINARY, eventually, run
 from kernel import dd, instances_of, loop_in_memory, takes_a_kernel
 from test_record import end, files, snoop
@@ -206,32 +204,6 @@ def test_the_recording_goes_on_without_a_daemon_that_ends(serve, directory):
     # A cut without names does not show the daemon's disks as idle either.
     run(BINARY, "record", "cut", recording, "-o", directory / "nameless", "--anonymous")
     assert told in run(BINARY, "stat", "disk.ops", "--in", directory / "nameless").stderr
-
-
-class Between:
-    """A proxy to a daemon's API, which can hang in place of the daemon."""
-
-    def __init__(self, daemon, path):
-        self.path, self.daemon, self.hangs = path, daemon, threading.Event()
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(path))
-        self.listener.listen()
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(str(self.daemon.api))
-            for ends in ((client, server), (server, client)):
-                threading.Thread(target=self.carry, args=ends, daemon=True).start()
-
-    def carry(self, source, sink):
-        with contextlib.suppress(OSError):
-            while (some := source.recv(1 << 16)):
-                if not self.hangs.is_set():
-                    sink.sendall(some)
-            sink.shutdown(socket.SHUT_WR)
 
 
 def test_a_daemon_that_hangs_does_not_keep_the_recorder_from_the_kernel(serve, directory):

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from between import Between
 from conftest import BINARY, eventually, run
 from kernel import dd, loop_in_memory, takes_a_kernel
 from timed import Client
@@ -194,6 +195,25 @@ def test_a_disk_that_hangs_all_the_time_is_in_the_recording(daemon, directory):
     assert "unknown here" in refused
     daemon.cli("clear", "all", "--release")
     client.wait(*requests)
+
+
+def test_the_ios_of_a_daemon_that_hangs_are_unknown_and_not_none(daemon, directory):
+    recording = directory / "rec"
+    daemon.cli("inject", "d", "--hang", "-T", "read")
+    client = Client(daemon, "d")
+    request = client.read()
+    eventually(lambda: daemon.disk()["in_flight"] == 1, "it hangs")
+    between = Between(daemon, directory / "between")
+    recorder = daemon.start("record", "-o", recording, "--api", f"unix:{between.path}")
+    assert "until Ctrl-C" in recorder.stdout.readline()
+    between.hangs.set()
+    _, errors = recorder.communicate(timeout=120)
+    assert recorder.returncode == 1 and "has not answered" in errors, errors
+    shown = json.loads(run(BINARY, "record", "show", recording, "--json").stdout)
+    assert "in flight unknown" in [mark["event"] for mark in shown["marks"]]
+    assert "The daemon did not say which I/Os were in flight" in asked(recording, "stat", "disk.ops")[1]
+    daemon.cli("clear", "all", "--release")
+    client.wait(request)
 
 
 def test_a_pause_between_two_recorders_is_told_and_not_counted(daemon, directory):

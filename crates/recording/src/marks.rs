@@ -103,6 +103,9 @@ events! {
     Clock = "clock";
     /// A source is not recorded any more. The text has the source's name, and then the reason.
     WatchEnded = "watch ended";
+    /// The file of I/Os that ends here lacks the I/Os in flight, because a daemon did not answer; if the recording
+    /// has several sources, the text says which one.
+    InFlightUnknown = "in flight unknown";
     /// A rule was added, changed or removed.
     Rule = "rule";
     /// A disk changed its state.

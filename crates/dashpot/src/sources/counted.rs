@@ -87,6 +87,8 @@ impl<S: Stream> CountedSource<S> {
         let in_flight: Vec<FinishedIo> = self
             .stream
             .in_flight(span.end_ns)
+            // If a daemon does not answer, the next reading fails.
+            .unwrap_or_default()
             .into_iter()
             .filter(|io| self.question.predicates.select(io))
             .collect();

@@ -11,10 +11,10 @@ pub(crate) trait Source {
         Ok(None)
     }
 
-    /// The I/Os that were in flight at the last reading. The list is empty unless the source returns I/Os one
-    /// by one and knows which are in flight.
-    fn in_flight(&mut self) -> Vec<FinishedIo> {
-        Vec::new()
+    /// The I/Os that were in flight at the last reading; `None` if they are not known, because a daemon does not
+    /// answer. The list is empty unless the source returns I/Os one by one and knows which are in flight.
+    fn in_flight(&mut self) -> Option<Vec<FinishedIo>> {
+        Some(Vec::new())
     }
 
     /// Puts the times of I/Os on the axis of another source of this host: `ahead_ns` leads from `CLOCK_MONOTONIC`

@@ -5,6 +5,7 @@ mod waiting;
 use std::cmp::Reverse;
 use std::fs;
 
+use anyhow::Context;
 use dashpot_engine::Duration;
 use dashpot_observe::{FinishedIo, Layer, Question, Schedule, Subject, Wanted, Who};
 use dashpot_report::table::{Column, Field, Room, table_of};
@@ -129,11 +130,13 @@ impl Watched {
             if source.next()?.is_none() {
                 break;
             }
-            let known = source.in_flight().len() as u64;
+            let known = source.in_flight().unwrap_or_default().len() as u64;
             let beyond = counted.saturating_sub(known);
             self.older = Some(self.older.map_or(beyond, |least| least.min(beyond)));
         }
-        self.ios.extend(source.in_flight());
+        let ios = source.in_flight();
+        self.ios
+            .extend(ios.context("the daemon does not answer: its I/Os in flight are not known")?);
         Ok(())
     }
 }

@@ -37,7 +37,8 @@ enum Told {
     Begun(u64),
     Seen(Box<Seen>),
     Changes(Vec<Change>),
-    InFlight(Vec<FinishedIo>),
+    /// The I/Os in flight; `None` if the daemon did not answer.
+    InFlight(Option<Vec<FinishedIo>>),
     /// The watch is over, or cannot begin or go on.
     Ended(anyhow::Result<()>),
 }
@@ -115,8 +116,8 @@ impl Apart {
         std::mem::take(&mut self.changes)
     }
 
-    /// The I/Os in flight now, or at the end of the watch. Returns none if the thread does not answer soon.
-    pub(super) fn in_flight(&mut self) -> Vec<FinishedIo> {
+    /// The I/Os in flight now, or at the end of the watch; `None` if the thread does not tell them soon.
+    pub(super) fn in_flight(&mut self) -> Option<Vec<FinishedIo>> {
         let mut most = ANSWER;
         if matches!(self.goes_on, Ok(true)) {
             self.in_flight = None;
@@ -131,10 +132,10 @@ impl Apart {
         }
         let asked = Instant::now();
         let mut is_told = true;
-        while self.in_flight.is_none() && is_told && asked.elapsed() < most {
+        while self.in_flight.is_none() && self.owes && is_told && asked.elapsed() < most {
             is_told = self.hear(most.saturating_sub(asked.elapsed()));
         }
-        self.in_flight.clone().unwrap_or_default()
+        self.in_flight.clone()
     }
 
     /// Waits at most this long for a message of the thread. Returns whether one came.
@@ -159,7 +160,7 @@ impl Apart {
             Told::Begun(off_ns) => self.off_ns = off_ns,
             Told::Seen(seen) => self.seen.push(*seen),
             Told::Changes(changes) => self.changes.extend(changes),
-            Told::InFlight(ios) => (self.in_flight, self.owes) = (Some(ios), false),
+            Told::InFlight(ios) => (self.in_flight, self.owes) = (ios, false),
             Told::Ended(Ok(())) => self.goes_on = Ok(false),
             Told::Ended(Err(error)) => self.fail(error),
         }

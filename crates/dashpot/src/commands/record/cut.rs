@@ -153,7 +153,7 @@ impl Numbers {
             // Devices of two layers may have got the same number.
             Event::Slow | Event::Vanished => text.and_then(|text| layer_of_text(&text)),
             // Without the owner, disks that were not recorded would look idle in the part.
-            Event::WatchEnded | Event::Lost | Event::Clock => {
+            Event::WatchEnded | Event::Lost | Event::Clock | Event::InFlightUnknown => {
                 let owner = text.and_then(|text| Owner::of_text(&text));
                 owner.map(|owner| owner.word().to_owned())
             }

@@ -129,16 +129,16 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The I/Os in flight, with the layers of the recording.
-    pub(super) fn in_flight(&mut self) -> Vec<FinishedIo> {
+    /// The I/Os in flight, with the layers of the recording; `None` if they are not known.
+    pub(super) fn in_flight(&mut self) -> Option<Vec<FinishedIo>> {
         let mut ios = match &mut self.watch {
             Watch::Here { sources, .. } => in_flight(sources),
             Watch::Apart(apart) => apart.in_flight(),
-        };
+        }?;
         for io in &mut ios {
             io.layer = self.stored(io.layer);
         }
-        ios
+        Some(ios)
     }
 
     /// Whether I/Os are left that the last reading did not return.

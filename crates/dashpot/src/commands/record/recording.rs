@@ -107,7 +107,8 @@ impl Recording {
                 }
             }
             if self.recorder.is_due() {
-                self.recorder.seal(&in_flight(parts));
+                let in_flight = self.in_flight(parts);
+                self.recorder.seal(&in_flight);
                 self.has_fired = false;
             }
             let has_ended = parts.iter().all(|part| part.has_ended);
@@ -168,8 +169,25 @@ impl Recording {
     }
 
     /// Seals the last file.
-    pub(super) fn finish(self, parts: &mut [Part<'_>]) -> Summary {
-        self.recorder.finish(&in_flight(parts))
+    pub(super) fn finish(mut self, parts: &mut [Part<'_>]) -> Summary {
+        let in_flight = self.in_flight(parts);
+        self.recorder.finish(&in_flight)
+    }
+
+    /// The I/Os in flight of all parts that are recorded. A mark says whose are not known.
+    fn in_flight(&mut self, parts: &mut [Part<'_>]) -> Vec<FinishedIo> {
+        let mut known = Vec::new();
+        for part in parts.iter_mut().filter(|part| !part.is_left) {
+            match part.in_flight() {
+                Some(ios) => known.extend(ios),
+                None => {
+                    let owner = part.is_beside.then(|| part.owner.word());
+                    self.recorder
+                        .mark(Event::InFlightUnknown, None, None, owner);
+                }
+            }
+        }
+        known
     }
 
     fn take(&mut self, part: &Part<'_>, seen: &mut Seen) {
@@ -207,12 +225,6 @@ impl Recording {
             self.recorder.trigger(io, &text);
         }
     }
-}
-
-fn in_flight(parts: &mut [Part<'_>]) -> Vec<FinishedIo> {
-    let own = parts.iter_mut().filter(|part| !part.is_left);
-    let each = own.map(Part::in_flight);
-    each.flatten().collect()
 }
 
 /// A text about the size of the recording so far.

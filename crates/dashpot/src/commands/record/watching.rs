@@ -47,10 +47,11 @@ pub(super) fn next(
     Ok(goes_on)
 }
 
-/// The I/Os in flight of all sources.
-pub(super) fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Vec<FinishedIo> {
+/// The I/Os in flight of all sources; `None` if they are not known.
+pub(super) fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Option<Vec<FinishedIo>> {
     let each = sources.iter_mut().map(|source| source.in_flight());
-    each.flatten().collect()
+    let known: Option<Vec<_>> = each.collect();
+    Some(known?.concat())
 }
 
 /// Puts the times of all sources on one axis. Returns by how much these times may be off that axis.

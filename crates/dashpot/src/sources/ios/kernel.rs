@@ -65,12 +65,11 @@ impl Stream for KernelStream<'_> {
         })
     }
 
-    fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
+    fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {
         let records = &mut self.ios;
         let in_flight = self.tracer.in_flight();
-        in_flight
-            .filter_map(|io| records.in_flight(&io, now_ns))
-            .collect()
+        let ios = in_flight.filter_map(|io| records.in_flight(&io, now_ns));
+        Some(ios.collect())
     }
 }
 

@@ -26,9 +26,9 @@ pub(super) trait Stream {
     /// caller must repeat it 20 times a second.
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
 
-    /// The I/Os in flight, if the stream knows them, as if they ended at `now_ns` of the stream's clock.
-    fn in_flight(&mut self, _now_ns: u64) -> Vec<FinishedIo> {
-        Vec::new()
+    /// The I/Os in flight, as if they ended at `now_ns` of the stream's clock; `None` if they are not known.
+    fn in_flight(&mut self, _now_ns: u64) -> Option<Vec<FinishedIo>> {
+        Some(Vec::new())
     }
 }
 
@@ -150,18 +150,16 @@ impl<S: Stream> Source for IoSource<S> {
         self.next == Next::Read
     }
 
-    fn in_flight(&mut self) -> Vec<FinishedIo> {
-        let Ok(now_ns) = self.stream.now_ns() else {
-            return Vec::new();
-        };
-        let mut ios = self.stream.in_flight(now_ns);
+    fn in_flight(&mut self) -> Option<Vec<FinishedIo>> {
+        let now_ns = self.stream.now_ns().ok()?;
+        let mut ios = self.stream.in_flight(now_ns)?;
         // The caller moves the end of these I/Os to the present on this host's clock, so convert their times
         // to this clock.
         for io in &mut ios {
             io.begun_ns = self.axis.here_ns(io.begun_ns);
             io.ended_ns = self.axis.here_ns(io.ended_ns);
         }
-        ios
+        Some(ios)
     }
 
     fn put_on(&mut self, ahead_ns: u64) -> u64 {

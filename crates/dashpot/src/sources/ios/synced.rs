@@ -25,9 +25,9 @@ impl Stream for SyncedStream<'_> {
         })
     }
 
-    fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
-        let mut ios = self.disks.in_flight(now_ns);
-        ios.extend(self.calls.in_flight(now_ns));
-        ios
+    fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {
+        let mut ios = self.disks.in_flight(now_ns)?;
+        ios.extend(self.calls.in_flight(now_ns)?);
+        Some(ios)
     }
 }

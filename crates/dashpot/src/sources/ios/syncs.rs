@@ -67,11 +67,11 @@ impl Stream for SyncStream<'_> {
         })
     }
 
-    fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
+    fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {
         let places = &mut self.places;
         let calls = self.tracer.in_flight();
         let calls = calls.filter_map(|sync| record(places, sync, now_ns.max(sync.began_ns)));
-        calls.collect()
+        Some(calls.collect())
     }
 }
 

@@ -76,22 +76,20 @@ impl Stream for ZioStream<'_> {
         })
     }
 
-    fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
+    fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {
         in_flight_of(self.client, self.names, &mut self.texts, now_ns)
     }
 }
 
-/// The oldest zios in flight of each device, as if they ended now. If the daemon does not answer, the list is
-/// empty, and the next reading fails with the reason.
+/// The oldest zios in flight of each device, as if they ended now. `None` if the daemon does not answer; the next
+/// reading then fails with the reason.
 pub(in crate::sources) fn in_flight_of(
     client: &Client,
     names: &[String],
     texts: &mut Texts,
     now_ns: u64,
-) -> Vec<FinishedIo> {
-    let Ok(status) = client.status(OLDEST) else {
-        return Vec::new();
-    };
+) -> Option<Vec<FinishedIo>> {
+    let status = client.status(OLDEST).ok()?;
     let disks = status.disks.iter().map(|disk| (&disk.name, &disk.io));
     let volumes = status
         .volumes
@@ -108,7 +106,7 @@ pub(in crate::sources) fn in_flight_of(
             .map(|zio| (zio, io.at_ns.saturating_sub(zio.age_ns)));
         zios.extend(ages.map(|(zio, begun_ns)| texts.begun(name, zio, begun_ns, now_ns)));
     }
-    zios
+    Some(zios)
 }
 
 /// The names in the records of zios, each stored only once.

@@ -1,10 +1,13 @@
 //! The parts of a period that a recording does not have.
 
 use dashpot_export::complain;
+use dashpot_recording::Event;
 use dashpot_rules::thousands;
 
 use super::period::Recorded;
 use super::spans::Period;
+use crate::cli::shown_moment;
+use crate::sources::owner::Owner;
 
 impl Recorded {
     /// Prints which parts of the period are missing. `counts` is true if the per-second counts answer the
@@ -61,8 +64,39 @@ impl Recorded {
         pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
     }
 
+    /// When the I/Os in flight were not known, because the daemon did not answer.
+    fn unknown(&self) -> Vec<u64> {
+        let own = self.marks.iter().filter(|mark| {
+            let owner = mark.text.as_deref().and_then(Owner::of_word);
+            let is_own = owner.is_none() || self.owner().is_none() || owner == self.owner();
+            mark.event == Event::InFlightUnknown && is_own && self.period.has(mark.at_ns)
+        });
+        own.map(|mark| mark.at_ns).collect()
+    }
+
+    /// Prints when the I/Os in flight were not known, which reports would otherwise show as none.
+    fn tell_unknown(&self) {
+        let moments = self.unknown();
+        let (Some(first), Some(last)) = (moments.first(), moments.last()) else {
+            return;
+        };
+        let when = match moments.len() {
+            1 => format!("at {}", shown_moment(*first)),
+            times => format!(
+                "{} times from {} to {}",
+                thousands(times as u64),
+                shown_moment(*first),
+                shown_moment(*last)
+            ),
+        };
+        complain(format_args!(
+            "The daemon did not say which I/Os were in flight {when}: none of them is in the report."
+        ));
+    }
+
     /// Prints when no recorder watched these disks.
     pub(super) fn tell_pauses(&self) {
+        self.tell_unknown();
         let own: Vec<Period> = self.unwatched().collect();
         let whose = self.owner().map(|owner| format!(" of {}", owner.disks()));
         let whose = whose.unwrap_or_default();
