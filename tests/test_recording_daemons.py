@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -77,6 +78,24 @@ def test_a_recording_has_disks_and_volumes(serve, directory):
     assert count("disk.ops", "-d", "x") + count("disk.ops", "-d", "y") == count("disk.ops")
     refused = run(BINARY, "stat", "disk.ops", "-d", "tank/v", "--in", recording, code=2)
     assert "--layer volume" in refused.stderr
+
+
+def test_an_event_that_the_daemon_forgot_is_lost_once(serve, directory):
+    """Without a memory of events, a daemon forgets each I/O before the recorder reads it. A recording of disks and
+    volumes must not count each of them twice."""
+    lab = directory / "lab.toml"
+    lab.write_text(POOL + '[serve]\nevents = "0"\n')
+    daemon = serve(lab)
+    client = Client(daemon, "tank/v")
+
+    def finished():
+        return sum(row["completed"] for name in ("x", "y") for row in daemon.disk(name)["ops"]) + sum(
+            row["completed"] for row in daemon.volume()["ops"])
+
+    before = finished()
+    out = recorded(daemon, directory / "rec", lambda: client.many(40, 2, client.write))
+    lost = int(re.search(r"([0-9,]+) I/Os were lost", out)[1].replace(",", ""))
+    assert 40 <= lost <= finished() - before, out
 
 
 def test_what_no_daemon_records_is_refused(serve, directory):

@@ -17,7 +17,7 @@ use dashpot_observe::{
 use dashpot_rules::parse_size;
 
 use super::counted::oldest;
-use super::ios::{Texts, in_flight_of};
+use super::ios::{Devices, Texts, in_flight_of};
 use super::pools;
 use super::signals::Signals;
 use super::source::Source;
@@ -147,8 +147,9 @@ impl<'a> DaemonSource<'a> {
 
     /// The oldest I/Os in flight on these devices.
     fn in_flight(&self, layer: Layer, devices: &[DeviceInterval]) -> Vec<FinishedIo> {
-        let names: Vec<String> = devices.iter().map(|one| one.device.clone()).collect();
-        let mut texts = Texts::of(layer);
+        let names = devices.iter().map(|one| (one.device.clone(), layer));
+        let names: Devices = names.collect();
+        let mut texts = Texts::default();
         // If the daemon does not answer, the next reading fails.
         in_flight_of(self.client, &names, &mut texts, self.told.now_ns()).unwrap_or_default()
     }

@@ -17,6 +17,7 @@ mod priority;
 mod reader;
 mod recorded;
 mod remembered;
+mod served;
 mod signals;
 mod source;
 mod target;

@@ -1,8 +1,8 @@
 //! The target of a report: a daemon's disks and volumes, its pools, or the kernel's disks.
 
 use anyhow::{anyhow, bail};
-use dashpot_api::{Client, ClientError, Export, LayerWord};
-use dashpot_observe::{Dimension, Knows, Layer, Question, Schedule, Subject, Wanted};
+use dashpot_api::{Client, ClientError, Export};
+use dashpot_observe::{Dimension, Knows, Layer, Predicates, Question, Schedule, Subject, Wanted};
 use dashpot_probe::Device;
 use dashpot_rules::{ApiAddress, ParseError};
 
@@ -11,11 +11,12 @@ use super::counters::CountersSource;
 use super::daemon::{DaemonSource, Watched, counted};
 use super::devices::{find_all, is_surely_the_kernels};
 use super::failed::warn_of_failed;
-use super::ios::{IoSource, KernelStream, SyncStream, SyncedStream, ZioStream};
+use super::ios::{Devices, IoSource, KernelStream, SyncStream, SyncedStream, ZioStream};
 use super::kernel::KernelSource;
 use super::known::check_known;
 use super::owner::Owner;
 use super::remembered::Remembered;
+use super::served::{at, by_layer, of_layer, split};
 use super::source::Source;
 use crate::cli::reports::DeviceArgs;
 
@@ -200,6 +201,28 @@ impl Target {
         }
     }
 
+    /// Makes the sources of all I/Os at these layers, one by one. The watch begins now.
+    pub(crate) fn watch_all(
+        &self,
+        layers: &[Layer],
+        schedule: &Schedule,
+    ) -> anyhow::Result<Vec<Box<dyn Source + '_>>> {
+        if let (Target::Daemon { client, .. }, [_, ..]) = (self, layers) {
+            let each = layers.iter().map(|layer| at(*layer, &self.names(*layer)));
+            let devices: Devices = each.flatten().collect();
+            let wanted = Wanted::all(Layer::Disk);
+            let stream = || ZioStream::new(client, devices, &wanted);
+            let source = IoSource::begin(&wanted, &Predicates::default(), schedule, stream)?;
+            return Ok(vec![Box::new(source)]);
+        }
+        let questions = layers
+            .iter()
+            .map(|layer| Question::of(Subject::Ios(Wanted::all(*layer))));
+        questions
+            .map(|question| self.watch(&question, schedule))
+            .collect()
+    }
+
     /// Refuses a question that no source of this target can answer.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
         let mut layers = question.layers().iter();
@@ -346,7 +369,7 @@ fn watch_daemon<'a>(
         return Ok(Box::new(Remembered::ask(client, names, layer, past)?));
     }
     if let Subject::Ios(wanted) = &question.subject {
-        let stream = || ZioStream::new(client, names, wanted);
+        let stream = || ZioStream::new(client, at(wanted.layer, names), wanted);
         let predicates = &question.predicates;
         return Ok(Box::new(IoSource::begin(
             wanted, predicates, schedule, stream,
@@ -354,7 +377,7 @@ fn watch_daemon<'a>(
     }
     if needs_events(question) {
         let wanted = Wanted::all(layer);
-        let stream = || ZioStream::new(client, names, &wanted);
+        let stream = || ZioStream::new(client, at(layer, names), &wanted);
         let layers = vec![(layer, names.to_vec())];
         return Ok(Box::new(CountedSource::begin(
             question, layers, schedule, stream,
@@ -440,33 +463,6 @@ fn watch_syncs<'a>(
 /// The device name for calls whose device is unknown: they sync a file system without a device, all file
 /// systems, or a file that was closed before dashpot looked up its device.
 const ELSEWHERE: &str = "elsewhere";
-
-/// The names of the devices of a layer. A store's figures are part of its disk's figures.
-fn of_layer<'a>(layer: Layer, disks: &'a [String], volumes: &'a [String]) -> &'a [String] {
-    match layer {
-        Layer::Volume => volumes,
-        Layer::Disk | Layer::Store | Layer::Fs | Layer::Kernel => disks,
-    }
-}
-
-/// The disks and the volumes among these names; `None` if the daemon does not serve a device for
-/// each name.
-fn by_layer(names: &[String], exports: &[Export]) -> Option<(Vec<String>, Vec<String>)> {
-    let find = |name: &String| exports.iter().find(|export| export.name == *name);
-    let found = names.iter().map(find).collect::<Option<Vec<&Export>>>()?;
-    Some(split(found.into_iter()))
-}
-
-/// The names of the disks, and the names of the volumes.
-fn split<'a>(exports: impl Iterator<Item = &'a Export>) -> (Vec<String>, Vec<String>) {
-    let (disks, volumes): (Vec<&Export>, Vec<&Export>) =
-        exports.partition(|export| export.layer == LayerWord::Disk);
-    let names = |exports: Vec<&Export>| {
-        let names = exports.iter().map(|export| export.name.clone());
-        names.collect()
-    };
-    (names(disks), names(volumes))
-}
 
 /// The error if some of these names belong to the daemon's devices, and others to the kernel's.
 fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {

@@ -7,7 +7,8 @@ use crate::sources::{Source, Target};
 
 /// Ends the program if a target cannot be watched at these layers.
 pub(super) fn check(target: &Target, layers: &[Layer]) {
-    for question in questions(layers) {
+    for layer in layers {
+        let question = Question::of(Subject::Ios(Wanted::all(*layer)));
         if let Err(error) = target.check(&question) {
             usage(&error);
         }
@@ -21,14 +22,7 @@ pub(super) fn sources<'a>(
     schedule: &Schedule,
 ) -> anyhow::Result<Vec<Box<dyn Source + 'a>>> {
     check(target, layers);
-    let each = questions(layers);
-    each.map(|question| target.watch(&question, schedule))
-        .collect()
-}
-
-fn questions(layers: &[Layer]) -> impl Iterator<Item = Question> {
-    let each = layers.iter();
-    each.map(|layer| Question::of(Subject::Ios(Wanted::all(*layer))))
+    target.watch_all(layers, schedule)
 }
 
 /// Passes to `take` what the sources have seen since the last call of `next`. Returns whether any source goes

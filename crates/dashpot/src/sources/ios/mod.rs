@@ -15,7 +15,7 @@ use super::wall::{Axis, unix_ns};
 pub(super) use kernel::KernelStream;
 pub(super) use synced::SyncedStream;
 pub(super) use syncs::SyncStream;
-pub(super) use zios::{Texts, ZioStream, in_flight_of};
+pub(super) use zios::{Devices, Texts, ZioStream, in_flight_of};
 
 /// Finished I/Os, in the order in which their source reports them.
 pub(super) trait Stream {

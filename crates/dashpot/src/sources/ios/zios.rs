@@ -1,6 +1,6 @@
 //! Turns the zios of a daemon's disks or volumes into records.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use anyhow::ensure;
@@ -11,11 +11,14 @@ use dashpot_rules::format_ops;
 
 use super::{Progress, Stream};
 
-/// A stream of the zios of a daemon's disks or volumes.
+/// Disks and volumes of a daemon by their names, and the layer that records of their zios have.
+pub(in crate::sources) type Devices = HashMap<String, Layer>;
+
+/// A stream of the zios of a daemon's disks, volumes or both. A daemon counts the events that it dropped of all
+/// devices together, so two streams would count each of them twice.
 pub(in crate::sources) struct ZioStream<'a> {
     client: &'a Client,
-    /// The names of the disks or volumes.
-    names: &'a [String],
+    devices: Devices,
     wanted: WantedZios,
     texts: Texts,
     next: u64,
@@ -29,13 +32,13 @@ impl<'a> ZioStream<'a> {
     /// A stream of the I/Os that finish from now on.
     pub(in crate::sources) fn new(
         client: &'a Client,
-        names: &'a [String],
+        devices: Devices,
         wanted: &Wanted,
     ) -> anyhow::Result<ZioStream<'a>> {
-        let texts = Texts::of(wanted.layer);
+        let mut names = devices.keys();
         let wanted = WantedZios {
-            disk: match names {
-                [name] => Some(name.clone()),
+            disk: match (names.next(), names.next()) {
+                (Some(name), None) => Some(name.clone()),
                 _ => None,
             },
             ops: wanted.ops.map(format_ops),
@@ -45,9 +48,9 @@ impl<'a> ZioStream<'a> {
         let now = client.finished(&wanted, None)?;
         Ok(ZioStream {
             client,
-            names,
+            devices,
             wanted,
-            texts,
+            texts: Texts::default(),
             next: now.next,
             since_ns: now.since_ns,
             dropped: now.dropped,
@@ -66,9 +69,11 @@ impl Stream for ZioStream<'_> {
         let more = answer.zios.len() >= LIMIT;
         let missed = answer.forgotten + answer.dropped.saturating_sub(self.dropped);
         (self.next, self.dropped) = (answer.next, answer.dropped);
-        let is_named = |zio: &FinishedZio| self.names.contains(&zio.disk);
-        let named = answer.zios.into_iter().filter(is_named);
-        ios.extend(named.map(|zio| self.texts.finished(zio)));
+        for zio in answer.zios {
+            if let Some(layer) = self.devices.get(&zio.disk) {
+                ios.push(self.texts.finished(*layer, zio));
+            }
+        }
         Ok(Progress {
             missed,
             more,
@@ -77,7 +82,7 @@ impl Stream for ZioStream<'_> {
     }
 
     fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {
-        in_flight_of(self.client, self.names, &mut self.texts, now_ns)
+        in_flight_of(self.client, &self.devices, &mut self.texts, now_ns)
     }
 }
 
@@ -85,7 +90,7 @@ impl Stream for ZioStream<'_> {
 /// reading then fails with the reason.
 pub(in crate::sources) fn in_flight_of(
     client: &Client,
-    names: &[String],
+    devices: &Devices,
     texts: &mut Texts,
     now_ns: u64,
 ) -> Option<Vec<FinishedIo>> {
@@ -95,35 +100,27 @@ pub(in crate::sources) fn in_flight_of(
         .volumes
         .iter()
         .map(|volume| (&volume.name, &volume.io));
-    let named = disks
-        .chain(volumes)
-        .filter(|(name, _)| names.contains(name));
     let mut zios = Vec::new();
-    for (name, io) in named {
+    for (name, io) in disks.chain(volumes) {
+        let Some(layer) = devices.get(name) else {
+            continue;
+        };
         let ages = io
             .oldest
             .iter()
             .map(|zio| (zio, io.at_ns.saturating_sub(zio.age_ns)));
-        zios.extend(ages.map(|(zio, begun_ns)| texts.begun(name, zio, begun_ns, now_ns)));
+        zios.extend(ages.map(|(zio, begun_ns)| texts.begun((*layer, name), zio, begun_ns, now_ns)));
     }
     Some(zios)
 }
 
 /// The names in the records of zios, each stored only once.
+#[derive(Default)]
 pub(in crate::sources) struct Texts {
-    layer: Layer,
     known: HashSet<Arc<str>>,
 }
 
 impl Texts {
-    /// Begins without names, for zios of this layer.
-    pub(in crate::sources) fn of(layer: Layer) -> Texts {
-        Texts {
-            layer,
-            known: HashSet::new(),
-        }
-    }
-
     fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.known.get(text) {
             return Arc::clone(known);
@@ -138,10 +135,16 @@ impl Texts {
 
     /// A record of a zio in flight, as if the zio ended now. The record has only the time since the zio's
     /// arrival, not the single waits, because they are not over.
-    fn begun(&mut self, device: &str, zio: &InFlightZio, begun_ns: u64, now_ns: u64) -> FinishedIo {
+    fn begun(
+        &mut self,
+        (layer, device): (Layer, &str),
+        zio: &InFlightZio,
+        begun_ns: u64,
+        now_ns: u64,
+    ) -> FinishedIo {
         let ended_ns = now_ns.max(begun_ns);
         FinishedIo {
-            layer: self.layer,
+            layer,
             device: self.text(device),
             kind: Kind::of_word(&zio.op),
             fua: false,
@@ -168,9 +171,9 @@ impl Texts {
         }
     }
 
-    fn finished(&mut self, zio: FinishedZio) -> FinishedIo {
+    fn finished(&mut self, layer: Layer, zio: FinishedZio) -> FinishedIo {
         FinishedIo {
-            layer: self.layer,
+            layer,
             device: self.text(&zio.disk),
             kind: Kind::of_word(&zio.op),
             fua: zio.fua,
