@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARY, ROOT, eventually, requires, run
+from conftest import BINARY, ROOT, eventually, open_to_all, requires, run
 from kernel import loop_in_memory, takes_a_kernel
 from test_events import ask
 from timed import Client, nbd
@@ -302,3 +302,20 @@ def test_of_a_disk_of_the_kernel(directory):
     written = [io for io in ios if io["rwbs"].startswith("W")]
     assert {(io["device"], io["bytes"], io["comm"]) for io in written} == {(loop.name, 4096, "dd")}
     assert all(io["total_ns"] == io["queue_ns"] + io["device_ns"] for io in ios)
+
+
+@takes_a_kernel
+@requires("setpriv")
+def test_a_recording_that_cannot_begin_leaves_nothing(directory):
+    """Only root reads the kernel's events."""
+    open_to_all(directory)
+    mine = directory / "mine"
+    mine.mkdir()
+    mine.chmod(0o777)
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
+    before = sorted(directory.rglob("*"))
+    with loop_in_memory() as loop:
+        for recording in (directory / "new/rec", mine):
+            done = run(*nobody, BINARY, "record", "-d", loop.path, "-o", recording, code=1)
+            assert "root" in done.stderr or "ermission" in done.stderr, done.stderr
+            assert sorted(directory.rglob("*")) == before

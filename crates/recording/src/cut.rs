@@ -39,7 +39,7 @@ pub struct Cut {
 impl Cut {
     /// Begins a recording of I/Os of this host. The directory must not be a recording yet.
     pub fn create(root: &Path, host: &str) -> Result<Cut, RecordingError> {
-        let directory = Directory::create(root)?;
+        let (directory, _) = Directory::create(root)?;
         Ok(Cut {
             root: root.to_owned(),
             directory,

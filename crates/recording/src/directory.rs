@@ -22,6 +22,50 @@ pub(crate) struct Directory {
     _lock: File,
 }
 
+/// The files and folders that [`Directory::create`] has made in a place that was no recording before.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    /// The directories, the innermost first.
+    directories: Vec<PathBuf>,
+    /// The files.
+    files: Vec<PathBuf>,
+}
+
+impl Made {
+    /// The parts of a recording that this directory lacks. A directory with files is a recording, or is refused.
+    fn missing(root: &Path) -> Made {
+        let is_free = match fs::read_dir(root) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if !is_free {
+            return Made::default();
+        }
+        let tables = [&IOS, &SECONDS, &MARKS].map(|table| root.join(table.name));
+        let parents = root
+            .ancestors()
+            .take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+        Made {
+            directories: tables
+                .into_iter()
+                .chain(parents.map(Path::to_owned))
+                .collect(),
+            files: [LOCK, RESERVE].map(|name| root.join(name)).into(),
+        }
+    }
+
+    /// Removes what was made, unless it has been used since: a directory with other files stays.
+    pub(crate) fn remove(&self) {
+        // The user gets the error because of which nothing is recorded, and not an error of this removal.
+        for file in &self.files {
+            let _ = fs::remove_file(file);
+        }
+        for directory in &self.directories {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
 /// The file that a recorder locks. Its presence distinguishes a recording from another directory.
 const LOCK: &str = "dashpot.recording";
 /// A file that the recorder deletes when the disk is full, so that there is room for a mark about the full
@@ -33,8 +77,22 @@ const SLOW: &str = "-slow";
 const PARQUET: &str = ".parquet";
 
 impl Directory {
-    /// Makes the directory, or continues in a directory that a recorder has made.
-    pub(crate) fn create(root: &Path) -> Result<Directory, RecordingError> {
+    /// Makes the directory, or continues in a directory that a recorder has made. After an error, nothing that this
+    /// function has made is left.
+    pub(crate) fn create(root: &Path) -> Result<(Directory, Made), RecordingError> {
+        let made = Made::missing(root);
+        match Directory::open(root) {
+            Ok(directory) => Ok((directory, made)),
+            // Another recorder was quicker, and has made the recording.
+            Err(error @ RecordingError::InUse { .. }) => Err(error),
+            Err(error) => {
+                made.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn open(root: &Path) -> Result<Directory, RecordingError> {
         fs::create_dir_all(root).map_err(RecordingError::io(root))?;
         let lock_path = root.join(LOCK);
         let is_empty = fs::read_dir(root)
@@ -230,7 +288,7 @@ mod tests {
     fn a_directory_is_made_once_and_belongs_to_one_recorder() {
         let scratch = tempfile::tempdir().expect("a directory");
         let root = scratch.path().join("rec");
-        let first = Directory::create(&root).expect("a recording");
+        let (first, _) = Directory::create(&root).expect("a recording");
         assert!(matches!(
             Directory::create(&root),
             Err(RecordingError::InUse { .. })

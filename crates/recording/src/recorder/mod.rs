@@ -27,7 +27,7 @@ use dashpot_observe::FinishedIo;
 
 use crate::batch::Batch;
 use crate::clock::{Clock, Jump, Moment, jumps};
-use crate::directory::Directory;
+use crate::directory::{Directory, Made};
 use crate::error::RecordingError;
 use crate::ios::{self, IOS};
 use crate::marks::{Event, Mark};
@@ -46,6 +46,7 @@ pub use state::Summary;
 /// the rows that it has not sealed.
 pub struct Recorder {
     clock: Arc<dyn Clock>,
+    made: Made,
     state: Arc<State>,
     jobs: SyncSender<Job>,
     /// Empty batches that the writer gives back.
@@ -82,7 +83,7 @@ impl Recorder {
         options: Options,
         clock: Arc<dyn Clock>,
     ) -> Result<Recorder, RecordingError> {
-        let directory = Directory::create(root)?;
+        let (directory, made) = Directory::create(root)?;
         let now = clock.now();
         let state = Arc::new(State::default());
         let (jobs, taken) = sync_channel(QUEUE);
@@ -100,6 +101,7 @@ impl Recorder {
             .map_err(RecordingError::io(root))?;
         Ok(Recorder {
             clock,
+            made,
             state,
             jobs,
             spare,
@@ -201,11 +203,23 @@ impl Recorder {
         let seal = self.prepare(in_flight);
         // The writer takes all jobs up to `Job::End`, even after an error.
         let _ = self.jobs.send(Job::Seal(seal));
+        self.end();
+        self.state.summary()
+    }
+
+    /// Ends a recording that could not begin: removes what [`Recorder::create`] has made, and leaves a recording that
+    /// was there before as it was.
+    pub fn abandon(mut self) {
+        self.end();
+        self.made.remove();
+    }
+
+    /// Waits until the writer has done its jobs.
+    fn end(&mut self) {
         let _ = self.jobs.send(Job::End);
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
-        self.state.summary()
     }
 
     /// The totals so far.

@@ -271,6 +271,24 @@ fn any_number_in_flight_can_be_read_back_and_none_counts_as_recorded() {
 }
 
 #[test]
+fn nothing_is_left_of_a_recording_that_did_not_begin() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let clock = TestClock::at(SECOND_NS);
+    let empty = scratch.path().join("empty");
+    std::fs::create_dir(&empty).expect("a directory");
+    let left = |root: &Path| {
+        recorder(root, 1 << 30, &clock).abandon();
+        let entries = scratch.path().read_dir().expect("a directory");
+        entries.count() + empty.read_dir().expect("it stays").count()
+    };
+    assert_eq!(left(&scratch.path().join("a/b/rec")), 1);
+    assert_eq!(left(&empty), 1);
+    recorder(&empty, 1 << 30, &clock).finish(&[]);
+    let (marks, used) = (marks(&empty), left(&empty));
+    assert_eq!((self::marks(&empty), left(&empty)), (marks, used));
+}
+
+#[test]
 fn jumps_of_the_clocks_have_marks() {
     let scratch = tempfile::tempdir().expect("a directory");
     let clock = TestClock::at(SECOND_NS);

@@ -49,7 +49,13 @@ impl Background {
     ) -> anyhow::Result<Background> {
         check_keep(args);
         let recording = Recording::create(root, args).context("--record")?;
-        let link = Link::make(link, root)?;
+        let link = match Link::make(link, root) {
+            Ok(link) => link,
+            Err(error) => {
+                recording.abandon();
+                return Err(error);
+            }
+        };
         let over = Arc::new(AtomicBool::new(false));
         let (root, told) = (root.to_owned(), Arc::clone(&over));
         let (begun, has_begun) = channel();
@@ -79,17 +85,21 @@ fn run(
 ) {
     // This cannot fail, because the caller waits for the answer.
     let answer = |answer| drop(begun.send(answer));
+    let give_up = |recording: Recording, error| {
+        recording.abandon();
+        answer(Err(error));
+    };
     let target = match find() {
         Ok(target) => target,
-        Err(error) => return answer(Err(error)),
+        Err(error) => return give_up(recording, error),
     };
     if let Err(error) = check_same(root, &BTreeSet::from([target.owner()])) {
-        return answer(Err(error));
+        return give_up(recording, error);
     }
     let schedule = Schedule::once(Duration::MAX);
     let part = match Part::here(&target, &layers(&target, &[]), &schedule) {
         Ok(part) => part,
-        Err(error) => return answer(Err(error)),
+        Err(error) => return give_up(recording, error),
     };
     answer(Ok(()));
     if let Err(error) = record(root, part, recording, over) {

@@ -41,9 +41,16 @@ pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Res
     };
     let mut targets = Targets::find(api, args)?;
     check_same(output, &targets.owners())?;
+    targets.check(&args.layers);
     let mut recording = Recording::create(output, &args.kept)?;
     let schedule = Schedule::once(args.lasts.unwrap_or(Duration::MAX));
-    let mut parts = targets.watch(&args.layers, &schedule)?;
+    let mut parts = match targets.watch(&args.layers, &schedule) {
+        Ok(parts) => parts,
+        Err(error) => {
+            recording.abandon();
+            return Err(error);
+        }
+    };
     print(&beginning(args, output, &parts))?;
     let progress = progress_bar();
     let recorded = recording.run(&mut parts, |summary| {

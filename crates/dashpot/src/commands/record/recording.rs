@@ -85,6 +85,11 @@ impl Recording {
         })
     }
 
+    /// Ends a recording whose watch cannot begin, and leaves nothing behind.
+    pub(super) fn abandon(self) {
+        self.recorder.abandon();
+    }
+
     /// Records until the parts end, the recorder cannot write, or the caller stops the recording. After a
     /// stop, it reads the parts once more, because I/Os may have ended after the last reading. If one of two
     /// parts fails, the other goes on.

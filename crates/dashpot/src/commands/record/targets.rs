@@ -6,6 +6,7 @@ use dashpot_observe::{Layer, Schedule};
 use dashpot_rules::{ApiAddress, ParseError};
 
 use super::part::{Part, layers};
+use super::watching::check;
 use crate::cli::reports::DeviceArgs;
 use crate::cli::{RecordArgs, each_once};
 use crate::commands::output::usage;
@@ -50,6 +51,17 @@ impl Targets {
     pub(super) fn owners(&self) -> BTreeSet<Owner> {
         let targets = std::iter::once(&self.here).chain(&self.beside);
         targets.map(Target::owner).collect()
+    }
+
+    /// Ends the program if these layers cannot be recorded.
+    pub(super) fn check(&self, asked: &[Layer]) {
+        let asked = each_once(asked);
+        let Some(daemon) = &self.beside else {
+            return check(&self.here, &layers(&self.here, &asked));
+        };
+        let [of_kernel, of_daemon] = shared(&asked);
+        check(daemon, &layers(daemon, &of_daemon));
+        check(&self.here, &of_kernel);
     }
 
     /// Begins to watch the layers that the user asks for, or all layers.
