@@ -29,6 +29,10 @@ pub(crate) trait Source {
         false
     }
 
+    /// Ends the watch as a signal does: the source still returns what has ended before. A source that does not return
+    /// I/Os one by one has nothing to return.
+    fn end(&mut self) {}
+
     /// Waits until the next interval has ended. `None` after the last interval, or if Ctrl-C has
     /// ended the watch.
     fn next(&mut self) -> anyhow::Result<Option<Seen>>;

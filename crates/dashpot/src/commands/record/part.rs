@@ -140,6 +140,13 @@ impl<'a> Part<'a> {
         Some(ios)
     }
 
+    /// Ends a watch of the calling thread. Signals end a watch of a thread of its own.
+    pub(super) fn end(&mut self) {
+        if let Watch::Here { sources, .. } = &mut self.watch {
+            sources.iter_mut().for_each(|source| source.end());
+        }
+    }
+
     /// Whether I/Os are left that the last reading did not return.
     pub(super) fn is_behind(&self) -> bool {
         match &self.watch {

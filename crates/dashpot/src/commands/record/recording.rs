@@ -105,6 +105,9 @@ impl Recording {
         let mut failed = Ok(());
         loop {
             let is_over = !goes_on(&self.recorder.summary());
+            if is_over {
+                parts.iter_mut().for_each(Part::end);
+            }
             for part in parts.iter_mut().filter(|part| !part.has_ended) {
                 if let Err(error) = self.read(part) {
                     part.has_ended = true;

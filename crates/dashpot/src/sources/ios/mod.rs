@@ -150,6 +150,10 @@ impl<S: Stream> Source for IoSource<S> {
         self.next == Next::Read
     }
 
+    fn end(&mut self) {
+        self.stop.set();
+    }
+
     fn in_flight(&mut self) -> Option<Vec<FinishedIo>> {
         let now_ns = self.stream.now_ns().ok()?;
         let mut ios = self.stream.in_flight(now_ns)?;
@@ -216,5 +220,24 @@ mod tests {
         }
         // The watch ended at 14, after the first reading. I/Os that ended later do not count.
         assert_eq!(ends, (0..=14).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_watch_that_its_caller_ends_does_not_wait_for_a_signal() {
+        let wanted = Wanted::all(Layer::Disk);
+        let schedule = Schedule::once(Duration::MAX);
+        let mut source = IoSource::begin(&wanted, &Predicates::default(), &schedule, || {
+            Ok(Endless(0))
+        })
+        .expect("a source");
+        source.next().expect("an interval");
+        source.end();
+        let seen = std::iter::from_fn(|| source.next().expect("an interval"));
+        let ends: Vec<u64> = seen
+            .take(1_000)
+            .flat_map(|seen| seen.ios)
+            .map(|io| io.ended_ns)
+            .collect();
+        assert_eq!(ends, (4..=18).collect::<Vec<u64>>());
     }
 }
