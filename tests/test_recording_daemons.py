@@ -138,6 +138,7 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     seconds, or say that it leaves them out."""
     recording = directory / "rec"
     client = Client(daemon, "d")
+    sealed = []
     for operations in (20, 30, 40):
         recorder = daemon.start("record", "-o", recording)
         assert "until Ctrl-C" in recorder.stdout.readline()
@@ -145,10 +146,12 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
         client.many(operations // 10, 1, client.write)
         recorder.send_signal(signal.SIGINT)
         assert f"{operations + operations // 10} I/Os" in recorder.communicate()[0]
+        sealed.append(set((recording / "ios").glob("*.parquet")))
     whole = [json.loads(run(BINARY, "stat", name, "--in", recording, "--json").stdout) for name in
              ("disk.ops[op]", "disk.latency")]
-    deleted = sorted((recording / "ios").glob("*.parquet"))[1]
-    deleted.unlink()
+    # On a busy host, a recorder may seal more than one file.
+    for deleted in sealed[1] - sealed[0]:
+        deleted.unlink()
 
     def ask(*words):
         done = run(BINARY, *words, "--in", recording, "--json")
@@ -173,7 +176,9 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert "left out: the recording has only counts" in said
     assert told["count"] <= 66
     [disk] = told["values"]
-    assert disk["busy_percent"] is None or 0 < disk["busy_percent"] <= 100
+    # All I/Os that are left may have ended in seconds that are left out. The rest of the time was idle.
+    assert disk["busy_percent"] is None or 0 <= disk["busy_percent"] <= 100
+    assert disk["busy_percent"] or not told["count"]
 
 
 # The events of a recording, as `record show` lists them.
