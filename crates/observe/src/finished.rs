@@ -106,6 +106,20 @@ impl FinishedIo {
         }
     }
 
+    /// Whether another I/O has the same names: those of its device, its operation, its class, its outcome, and
+    /// of the one who asked for it.
+    pub fn has_names_of(&self, other: &FinishedIo) -> bool {
+        self.kind == other.kind
+            && self.who == other.who
+            && self.device == other.device
+            && self.layer == other.layer
+            && self.fua == other.fua
+            && self.class == other.class
+            && self.txg_syncing == other.txg_syncing
+            && self.letters == other.letters
+            && self.error == other.error
+    }
+
     /// The time from the I/O's beginning until its end. A program's call counts as ended when dashpot lets it
     /// go on.
     pub fn total_ns(&self) -> u64 {

@@ -31,6 +31,9 @@ pub struct Tally {
     parts: Parts,
     /// The device of the last I/O, because consecutive I/Os often have the same device.
     last_device: Option<(Arc<str>, Name)>,
+    /// For each of the first few sets of names, an I/O that has them. Most I/Os share their names with one of
+    /// these, and a comparison is faster than looking the names up.
+    known: Vec<(FinishedIo, Alike)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,7 +106,15 @@ impl Tally {
 
     /// Counts an I/O if the predicates select it.
     pub fn add(&mut self, io: &FinishedIo) {
-        self.add_alike(io, &mut Alike::default());
+        let known = self.known.iter();
+        let at = known.clone().position(|(like, _)| like.has_names_of(io));
+        let mut alike = at.map_or_else(Alike::default, |at| self.known[at].1);
+        self.add_alike(io, &mut alike);
+        match at {
+            Some(at) => self.known[at].1 = alike,
+            None if self.known.len() < KNOWN_MAX => self.known.push((io.clone(), alike)),
+            None => {}
+        }
     }
 
     /// Counts an I/O as [`Tally::add`] does. The caller passes the same `alike` for all I/Os that share their
@@ -326,6 +337,7 @@ impl Tally {
         self.counted.clear();
         self.parts.names = Names::default();
         self.last_device = None;
+        self.known.clear();
     }
 }
 
@@ -376,5 +388,8 @@ fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Histogram>) {
 /// there is no room for another set, new values of the breakdown are counted as
 /// [`OTHER`](super::interval::OTHER).
 pub const KEYS_MAX: usize = 2_048;
+/// The most sets of names with which a tally compares those of an I/O.
+const KNOWN_MAX: usize = 8;
+
 #[cfg(test)]
 mod tests;

@@ -162,8 +162,9 @@ impl Memory for IoMemory {
     fn each(&self, wanted: &Wanted, look: &mut dyn FnMut(&FinishedIo)) -> anyhow::Result<u64> {
         let (since, seconds) = {
             let state = self.lock();
-            let own = state.seconds.iter();
-            let own = own.filter(|one| wanted.seconds.contains(&one.number));
+            let at = |number| state.seconds.partition_point(|one| one.number < number);
+            let own = at(wanted.seconds.start)..at(wanted.seconds.end);
+            let own = state.seconds.range(own);
             let seconds: Vec<_> = own.map(|one| Arc::clone(&one.ios)).collect();
             (state.since, seconds)
         };

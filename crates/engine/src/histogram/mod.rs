@@ -16,6 +16,7 @@ mod travel;
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 pub use layout::{BUCKETS, LAYOUT, bucket_of, lower_bound, upper_bound};
 pub use moments::Moments;
@@ -123,7 +124,9 @@ impl Histogram {
 
     /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+        let occupied = other.occupied();
+        let theirs = &other.counts[occupied.clone()];
+        for (mine, theirs) in self.counts[occupied].iter_mut().zip(theirs) {
             *mine += theirs;
         }
         self.count += other.count;
@@ -209,8 +212,19 @@ impl Histogram {
 
     /// The occupied buckets with their counts, lowest first.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> {
-        let counts = self.counts.iter().copied().enumerate();
-        counts.filter(|&(_, count)| count > 0)
+        let occupied = self.occupied();
+        let counts = self.counts[occupied.clone()].iter().copied();
+        occupied.zip(counts).filter(|&(_, count)| count > 0)
+    }
+
+    /// The buckets from that of the smallest value to that of the largest. Few values are in a few of the
+    /// 1,306 buckets, and looking at all of them would take longer than everything else.
+    fn occupied(&self) -> Range<usize> {
+        let end = match self.count {
+            0 => 0,
+            _ => layout::bucket_of(self.max) + 1,
+        };
+        layout::bucket_of(self.min).min(end)..end
     }
 
     /// The view by powers of two. Row 0 counts the values below one unit, and row `i` counts the values in

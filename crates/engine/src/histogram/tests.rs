@@ -229,6 +229,18 @@ fn bounds_that_no_bucket_has_are_refused() {
 }
 
 #[test]
+fn extremes_that_cannot_be_hide_no_bucket() {
+    let sparse = Sparse {
+        buckets: vec![(50, 1), (40, 2)],
+        min: u64::MAX,
+        ..Sparse::default()
+    };
+    let histogram = Histogram::from_sparse(&sparse).unwrap();
+    assert!(histogram.buckets().eq([(40, 2), (50, 1)]));
+    assert_eq!(merged(&Histogram::default(), &histogram), histogram);
+}
+
+#[test]
 fn buckets_that_cannot_be_are_refused() {
     let sparse = |buckets| Sparse {
         buckets,

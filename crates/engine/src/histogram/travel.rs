@@ -1,6 +1,7 @@
 //! Converts histograms to the form in which they are sent, and back.
 
 use super::Histogram;
+use super::layout::{lower_bound, upper_bound};
 use super::sparse::{BadBucket, Sparse};
 
 impl Histogram {
@@ -23,10 +24,15 @@ impl Histogram {
             let total = histogram.count.checked_add(count).ok_or(bad)?;
             *histogram.counts.get_mut(index).ok_or(bad)? += count;
             histogram.count = total;
+            if count > 0 {
+                // The extremes of bad data could leave out an occupied bucket.
+                histogram.min = histogram.min.min(upper_bound(index));
+                histogram.max = histogram.max.max(lower_bound(index));
+            }
         }
         if histogram.count > 0 {
-            histogram.min = sparse.min;
-            histogram.max = sparse.max;
+            histogram.min = histogram.min.min(sparse.min);
+            histogram.max = histogram.max.max(sparse.max);
             histogram.nanos = sparse.nanos;
             histogram.micros = sparse.micros;
         }

@@ -213,21 +213,6 @@ const CONDITIONS: [Plain; 8] = [
     ),
 ];
 
-fn share_names(one: &FinishedIo, other: &FinishedIo) -> bool {
-    let names = |io: &FinishedIo| {
-        (
-            io.device.clone(),
-            io.layer,
-            io.kind,
-            io.fua,
-            io.letters.clone(),
-            io.who.clone(),
-            io.error.clone(),
-        )
-    };
-    names(one) == names(other)
-}
-
 type Sum = (u64, u64, Histogram);
 
 /// The sums of counts, of bytes and of measured numbers, by value.
@@ -270,7 +255,7 @@ proptest! {
         let mut tally = Tally::of(&question);
         let mut alike: Vec<(&FinishedIo, Alike)> = Vec::new();
         for io in &ios {
-            let at = alike.iter().position(|(other, _)| share_names(io, other)).unwrap_or_else(|| {
+            let at = alike.iter().position(|(other, _)| io.has_names_of(other)).unwrap_or_else(|| {
                 alike.push((io, Alike::default()));
                 alike.len() - 1
             });
@@ -287,7 +272,12 @@ proptest! {
         let ops = tally.devices().into_iter().flat_map(|device| tally.ops(&device));
         let ops = ops.map(|op| (op.by, op.completed, op.bytes, op.measured));
         let values = tally.values().map(|one| (one.value, one.completed, one.bytes, one.measured.cloned()));
-        prop_assert_eq!(by_value(values), by_value(ops));
+        let values = by_value(values);
+        prop_assert_eq!(&values, &by_value(ops));
+        let mut one_by_one = Tally::of(&question);
+        ios.iter().for_each(|io| one_by_one.add(io));
+        let own = one_by_one.values().map(|one| (one.value, one.completed, one.bytes, one.measured.cloned()));
+        prop_assert_eq!(values, by_value(own));
 
         let taken: Vec<&FinishedIo> = ios.iter().filter(|io| picked.iter().all(|(_, test)| test(io))).collect();
         for device in ["a", "b"] {

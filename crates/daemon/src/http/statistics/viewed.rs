@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use dashpot_api::{Clock, Column, RememberedSteps, Source};
@@ -67,7 +68,7 @@ impl Asked for Viewed {
         making: &'a mut Making,
     ) -> Answer<'a, Result<Counted, Refusal>> {
         Box::pin(async move {
-            making.charge(TALLIES)?;
+            making.charge(2 * TALLIES)?;
             let memory = Arc::clone(&self.memory);
             let (statistic, interval) = (statistic.clone(), interval.clone());
             let counted =
@@ -92,57 +93,88 @@ impl Ios for Read {
     }
 }
 
-/// The columns of an interval. The function counts the interval piece by piece, because the tallies of
+/// The columns of an interval. Each of two threads counts half of them, piece by piece, because the tallies of
 /// columns are large.
 fn columns(
     memory: &dyn Memory,
     statistic: &Statistic,
     interval: &Interval,
 ) -> Result<Counted, Refusal> {
-    let mut counted = Counted {
-        columns: BTreeMap::new(),
-        since: 0,
-    };
-    let Range { start, end } = interval.seconds;
-    let mut from = start;
-    while from < end {
-        let to = (interval.column(from) + PIECE * interval.step).min(end);
-        piece(memory, statistic, interval, from..to, &mut counted)?;
-        from = to;
+    let pieces = pieces(interval);
+    let (early, late) = pieces.split_at(pieces.len() / 2);
+    let count = |own| count(memory, statistic, interval, own);
+    let (early, late) = std::thread::scope(|scope| {
+        let early = (!early.is_empty()).then(|| scope.spawn(|| count(early)));
+        let late = count(late);
+        // A thread that has panicked has printed its message. The panic continues here, and the request
+        // fails.
+        let early = early.map(|early| early.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (early.transpose(), late)
+    });
+    let mut counted = late?;
+    if let Some(early) = early? {
+        counted.columns.extend(early.columns);
+        counted.since = counted.since.max(early.since);
     }
     counted.finish(interval, &memory.lost(statistic.layer, &interval.seconds));
     counted.since = counted.since.max(memory.clock().started_ns / SECOND_NS);
     Ok(counted)
 }
 
-fn piece(
+/// The pieces of an interval. Each has at most [`PIECE`] columns.
+fn pieces(interval: &Interval) -> Vec<Range<u64>> {
+    let Range { start, end } = interval.seconds;
+    let length = PIECE * interval.step;
+    let begins = (interval.column(start)..end).step_by(length as usize);
+    let piece = |begin: u64| begin.max(start)..(begin + length).min(end);
+    begins.map(piece).collect()
+}
+
+fn count(
     memory: &dyn Memory,
     statistic: &Statistic,
     interval: &Interval,
-    seconds: Range<u64>,
+    pieces: &[Range<u64>],
+) -> Result<Counted, Refusal> {
+    let mut counted = Counted {
+        columns: BTreeMap::new(),
+        since: 0,
+    };
+    for seconds in pieces {
+        count_piece(memory, statistic, interval, seconds, &mut counted)?;
+    }
+    Ok(counted)
+}
+
+fn count_piece(
+    memory: &dyn Memory,
+    statistic: &Statistic,
+    interval: &Interval,
+    seconds: &Range<u64>,
     counted: &mut Counted,
 ) -> Result<(), Refusal> {
     let question = question(statistic);
-    let mut tallies: BTreeMap<u64, Tally> = BTreeMap::new();
+    let columns = (interval.column(seconds.start)..seconds.end).step_by(interval.step as usize);
+    let mut tallies: Vec<Tally> = columns.clone().map(|_| Tally::of(&question)).collect();
     let wanted = Wanted {
         layer: statistic.layer,
-        seconds,
+        seconds: seconds.clone(),
     };
-    let mut count = |io: &FinishedIo| {
-        let column = interval.column(io.ended_ns / SECOND_NS);
-        let tally = tallies.entry(column);
-        tally.or_insert_with(|| Tally::of(&question)).add(io);
+    let first = seconds.start / interval.step;
+    let mut add = |io: &FinishedIo| {
+        let column = io.ended_ns / SECOND_NS / interval.step;
+        tallies[(column - first) as usize].add(io);
     };
-    let since = memory.each(&wanted, &mut count).map_err(unreadable)?;
+    let since = memory.each(&wanted, &mut add).map_err(unreadable)?;
     counted.since = counted.since.max(since);
-    for (column, tally) in tallies {
+    for (second, tally) in columns.zip(tallies) {
         let parts = parts_of(&tally).into_column();
         if !parts.is_empty() {
-            let column = counted.columns.entry(column).or_default();
-            *column = Column {
+            let column = Column {
                 parts,
                 ..Column::default()
             };
+            counted.columns.insert(second, column);
         }
     }
     Ok(())
@@ -154,5 +186,5 @@ fn unreadable(error: anyhow::Error) -> Refusal {
 
 /// How many columns are counted at a time.
 const PIECE: u64 = 240;
-/// Roughly how many bytes the tallies of [`PIECE`] columns take.
+/// Roughly how many bytes the tallies of [`PIECE`] columns take in each of the two threads.
 const TALLIES: usize = 16 << 20;
