@@ -176,21 +176,23 @@ export function makeGrid(past: Past, layout: Layout, series: Series, view: View,
       if (part.numbers) addCells(grid, layout, at, part.numbers, grid.parts[highlights.indexOf(part.value)]);
     }
   }
-  for (const count of grid.counts) if (count > grid.most) grid.most = count;
   return grid;
 }
 
 function addCells(grid: Grid, layout: Layout, at: number, { buckets, counts }: Sparse, part: Float64Array | undefined): void {
-  const height = grid.rows.edges.length - 1;
+  const { counts: cells, rows: { edges, of } } = grid;
+  const first = at * (edges.length - 1);
   for (let index = 0; index < buckets.length; index += 1) {
-    const row = grid.rows.of[buckets[index]!]!;
+    const bucket = buckets[index]!;
+    const row = of[bucket]!;
+    const count = counts[index]!;
     if (row === NOWHERE) {
-      if (layout.from[buckets[index]!]! < grid.rows.edges[0]!) grid.under[at]! += counts[index]!;
+      if (layout.from[bucket]! < edges[0]!) grid.under[at]! += count;
       continue;
     }
-    const place = at * height + row;
-    grid.counts[place]! += counts[index]!;
-    if (part) part[place]! += counts[index]!;
+    const sum = (cells[first + row]! += count);
+    if (sum > grid.most) grid.most = sum;
+    if (part) part[first + row]! += count;
   }
 }
 

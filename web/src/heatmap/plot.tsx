@@ -1,6 +1,6 @@
 // The plot of a heat map: the canvas, the cell under the cursor, and the rectangle that the mouse draws.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Feed } from "../model/feed";
 import { useSize } from "../ui/hooks";
 import { timeLines } from "../ui/ruler";
@@ -47,7 +47,8 @@ export function Plot(props: PlotProps) {
   const [ref, { width, height }] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const lines = timeLines(feed.past!, view, width);
-  useEffect(() => {
+  // Before the browser paints, so that the picture and its labels are in the same frame.
+  useLayoutEffect(() => {
     const element = canvas.current;
     if (!element || width === 0) return;
     fit(element, width, height);

@@ -1,6 +1,6 @@
 // The plot of counts: stacked areas or lines.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Feed } from "../model/feed";
 import { useSize } from "../ui/hooks";
 import { timeLines } from "../ui/ruler";
@@ -28,7 +28,7 @@ export function StackPlot({ feed, table, view, dark, shape, top, hues, index, la
   const [ref, { width, height }] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const lines = timeLines(feed.past!, view, width);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!canvas.current || width === 0) return;
     fit(canvas.current, width, height);
     paintStack(canvas.current, table, { shape, top, hues, everySeconds: lines.every, firstSecond: lines.first });

@@ -6,8 +6,10 @@ import { type Api, Refused, type Schemas } from "../api";
 import type { Layout } from "./layout";
 import { Series, type Span } from "./series";
 
-/** The page reads at most this many columns at once. */
+/** The page reads at most this many columns at once, so that it soon has something to draw. */
 const PIECE = 900;
+/** If the source has counted a piece within this time, the page reads the rest at once, and draws only once more. */
+const QUICK_MS = 250;
 /** If the stream has not brought a second this many seconds after its end, the page asks for it. */
 const LATE = 3;
 /** The page keeps at most this many columns; a daemon keeps as many seconds. */
@@ -80,15 +82,16 @@ export class Follower {
   /** Reads what the page lacks of a series, the newest piece first. */
   private async read(series: Series): Promise<void> {
     if (series.reading || series.refused !== null) return;
-    let asked = this.ask(series, Infinity);
+    let asked = this.ask(series, Infinity, PIECE);
     if (asked === null) return;
     series.reading = true;
     try {
       while (asked !== null) {
         const { from, to, answer }: Piece = asked;
+        const begun = performance.now();
         const columns = await answer;
         // The daemon makes the next piece while the page adds and draws this one.
-        asked = this.ask(series, from);
+        asked = this.ask(series, from, performance.now() - begun < QUICK_MS ? KEPT : PIECE);
         series.addColumns(columns);
         series.reading = asked !== null;
         this.tell();
@@ -104,8 +107,9 @@ export class Follower {
     }
   }
 
-  /** Asks for the newest piece before `before` that the page lacks; null if the page lacks nothing. */
-  private ask(series: Series, before: number): Piece | null {
+  /** Asks for the newest piece before `before` that the page lacks, of at most `most` columns; null if the page lacks
+   *  nothing. */
+  private ask(series: Series, before: number, most: number): Piece | null {
     const { step } = series;
     const isStreamed = step === 1 && this.streamed.split("\n").includes(series.name);
     const end = Math.floor((isStreamed ? Math.min(this.to, Math.max(this.to - LATE, this.streamedFrom)) : this.to) / step) * step;
@@ -115,7 +119,7 @@ export class Follower {
     const isFollowed = this.names.includes(series.name) && step === this.step && this.of(series.name) === series;
     const gap = isFollowed ? series.gap(begin, Math.min(end, before)) : null;
     if (gap === null) return null;
-    const from = Math.max(gap.from, gap.to - PIECE * step);
+    const from = Math.max(gap.from, gap.to - most * step);
     const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
     const answer = this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`);
     // If the page cannot read the answer before this one, it does not await this one.
@@ -144,7 +148,7 @@ export class Follower {
       this.streamedFrom = Math.floor(said.start_ns / 1e9);
       for (const name of names) void this.read(this.of(name));
     }
-    said.columns.forEach((column, at) => this.series.get(`${names[at]!} 1`)?.addSecond(column));
+    said.columns.forEach((column, at) => this.series.get(`${names[at]!} 1`)?.addSecond(column, said.buckets));
   }
 }
 

@@ -7,9 +7,8 @@ export interface Sparse {
   count: number;
   min: number;
   max: number;
-  sum: number;
-  buckets: Uint16Array;
-  counts: Float64Array;
+  buckets: number[];
+  counts: number[];
 }
 
 /** A sum of histograms. */
@@ -18,7 +17,6 @@ export class Histogram {
   count = 0;
   min = Infinity;
   max = 0;
-  sum = 0;
 
   constructor(readonly layout: Layout) {
     this.counts = new Float64Array(layout.buckets);
@@ -29,7 +27,6 @@ export class Histogram {
     this.count += other.count;
     this.min = Math.min(this.min, other.min);
     this.max = Math.max(this.max, other.max);
-    this.sum += other.sum;
     for (let at = 0; at < other.buckets.length; at += 1) this.counts[other.buckets[at]!]! += other.counts[at]!;
   }
 
@@ -37,7 +34,6 @@ export class Histogram {
     this.count += 1;
     this.min = Math.min(this.min, ns);
     this.max = Math.max(this.max, ns);
-    this.sum += ns;
     this.counts[this.layout.bucketAt(ns)]! += 1;
   }
 

@@ -37,8 +37,8 @@ export function Expected({ feed, disk, rule }: { feed: Feed; disk: string; rule:
   return (
     <figure class="expected">
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 16}`} role="img" aria-label={`Measured: p50 ${latency(said.measured.p50)}. Expected with the rule: p50 ${latency(said.expected.p50)}.`}>
-        {bars(said.measured).map((share, at) => share > 0 && <rect key={at} class="measured" x={x(at)} y={HEIGHT * (1 - share)} width={WIDTH / BARS - 1} height={HEIGHT * share} />)}
-        <polyline class="outline" points={outline(bars(said.expected))} />
+        {bars(said.measured, said.buckets).map((share, at) => share > 0 && <rect key={at} class="measured" x={x(at)} y={HEIGHT * (1 - share)} width={WIDTH / BARS - 1} height={HEIGHT * share} />)}
+        <polyline class="outline" points={outline(bars(said.expected, said.buckets))} />
         <line class="grid" x1="0" x2={WIDTH} y1={HEIGHT} y2={HEIGHT} />
         {["1 µs", "100 µs", "10 ms", "1 s"].map((words, at) => <text key={words} x={x(at * 2 * PER_DECADE)} y={HEIGHT + 13}>{words}</text>)}
       </svg>
@@ -64,10 +64,10 @@ function x(bar: number): number {
 }
 
 /** The height of each bar: the square root of its count, as a share of the largest. */
-function bars(of: Distribution): number[] {
+function bars(of: Distribution, { from }: Schemas["Buckets"]): number[] {
   const counts = new Array<number>(BARS).fill(0);
-  of.from.forEach((from, at) => {
-    const bar = Math.floor(Math.log10(Math.max(from, 1_000) / 1_000) * PER_DECADE);
+  of.buckets.forEach((bucket, at) => {
+    const bar = Math.floor(Math.log10(Math.max(from[bucket]!, 1_000) / 1_000) * PER_DECADE);
     counts[Math.min(BARS - 1, bar)]! += of.counts[at]!;
   });
   const most = Math.max(1, ...counts);

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useState } from "preact/hooks";
 import type { View } from "../heatmap/grid";
 import { Panel, useTops } from "../heatmap/panel";
 import type { Feed } from "../model/feed";
@@ -34,7 +34,8 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   const span = Math.min(SPAN_MAX, Math.max(SPAN_MIN, Math.round(Number(route.options.get("span"))) || defaultSpan(feed)));
   const view = viewOf(pausedAt ?? past.to, span, width);
   const names = panels.flatMap((one) => (typeof one === "string" ? [] : [written(one)]));
-  useEffect(() => feed.follower!.follow(names, view.from, stepOf(view)), [names.join(" "), view.from, view.step, feed.contact.kind]);
+  // The page asks before the browser paints, so that the daemon counts in the meantime.
+  useLayoutEffect(() => feed.follower!.follow(names, view.from, stepOf(view)), [names.join(" "), view.from, view.step, feed.contact.kind]);
 
   const top = useTops(feed, panels.filter((one) => typeof one !== "string"), view);
 

@@ -62,8 +62,8 @@ pub use second::{Second, SecondLatency, Seconds};
 pub use shard::{Load, Probe, Shard, StopTotals, Stops};
 pub use source::{Source, SourceDevice, SourceGap, SourceKind, SourceLayer};
 pub use statistic::{
-    Column, ColumnPart, Columns, Distribution, Expectation, RememberedSteps, StatisticWord,
-    StatisticWords, UnitWord, Watch, WatchedSecond,
+    Buckets, Column, ColumnPart, Columns, Distribution, Expectation, RememberedSteps,
+    StatisticWord, StatisticWords, UnitWord, Watch, WatchedSecond,
 };
 pub use summary::Summary;
 pub use tunable::{SetTunables, TunableValue};

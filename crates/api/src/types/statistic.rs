@@ -1,6 +1,6 @@
 //! Any statistic, second by second.
 
-use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
+use dashpot_engine::histogram::{BUCKETS, Histogram, lower_bound, upper_bound};
 use dashpot_observe::Percentiles;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -87,6 +87,8 @@ pub struct Columns {
     pub since_ns: u64,
     /// The moment of this answer.
     pub now_ns: u64,
+    /// The bounds of the buckets in the columns.
+    pub buckets: Buckets,
     /// The columns, the oldest first, without those in which no I/O of the statistic ended.
     pub columns: Vec<Column>,
 }
@@ -118,6 +120,16 @@ pub struct ColumnPart {
     pub numbers: Option<Distribution>,
 }
 
+/// The bounds of the buckets that are not empty in at least one distribution of an answer, the lowest bucket
+/// first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Buckets {
+    /// The lowest value of each bucket.
+    pub from: Vec<u64>,
+    /// The highest value of each bucket, included; null for the last bucket of the layout.
+    pub to: Vec<Option<u64>>,
+}
+
 /// The percentiles and the occupied buckets of a distribution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Distribution {
@@ -137,20 +149,22 @@ pub struct Distribution {
     pub p99: Option<u64>,
     /// The 99.9th percentile; null below 1,000 values.
     pub p99_9: Option<u64>,
-    /// The lowest value of each bucket that is not empty.
-    pub from: Vec<u64>,
-    /// The highest value of each bucket in `from`, included; null for the last bucket of the layout.
-    pub to: Vec<Option<u64>>,
-    /// Number of values in each bucket in `from`.
+    /// The buckets that are not empty, the lowest first. Each is a place in the lists of bounds of the answer,
+    /// counted from 0.
+    pub buckets: Vec<u16>,
+    /// Number of values in each of these buckets.
     pub counts: Vec<u64>,
 }
 
 impl Distribution {
-    /// The distribution of a histogram.
+    /// The distribution of a histogram. Its buckets are those of the layout, until [`Buckets::of`] has put the
+    /// places in an answer's lists in their place.
     pub fn of(histogram: &Histogram) -> Distribution {
         let percentiles = Percentiles::of(histogram);
-        let buckets: Vec<(usize, u64)> = histogram.buckets().collect();
-        let end = |index| Some(upper_bound(index)).filter(|bound| *bound != u64::MAX);
+        let (buckets, counts) = histogram
+            .buckets()
+            .map(|(index, count)| (index as u16, count))
+            .unzip();
         Distribution {
             count: histogram.count(),
             min: histogram.min().unwrap_or(0),
@@ -160,13 +174,39 @@ impl Distribution {
             p90: percentiles.p90_ns,
             p99: percentiles.p99_ns,
             p99_9: percentiles.p99_9_ns,
-            from: buckets
-                .iter()
-                .map(|(index, _)| lower_bound(*index))
-                .collect(),
-            to: buckets.iter().map(|(index, _)| end(*index)).collect(),
-            counts: buckets.iter().map(|(_, count)| *count).collect(),
+            buckets,
+            counts,
         }
+    }
+}
+
+impl Buckets {
+    /// The buckets of an answer's distributions. From now on, these distributions have places in the lists of
+    /// this answer.
+    pub fn of(mut distributions: Vec<&mut Distribution>) -> Buckets {
+        let mut places = [None; BUCKETS];
+        for index in distributions.iter().flat_map(|one| &one.buckets) {
+            places[usize::from(*index)] = Some(0);
+        }
+        let mut buckets = Buckets::default();
+        for (index, place) in places.iter_mut().enumerate() {
+            if let Some(place) = place {
+                *place = buckets.from.len() as u16;
+                buckets.from.push(lower_bound(index));
+                let to = Some(upper_bound(index));
+                buckets.to.push(to.filter(|bound| *bound != u64::MAX));
+            }
+        }
+        for index in distributions.iter_mut().flat_map(|one| &mut one.buckets) {
+            *index = places[usize::from(*index)].unwrap_or_default();
+        }
+        buckets
+    }
+
+    /// The buckets of columns.
+    pub fn of_columns<'a>(columns: impl IntoIterator<Item = &'a mut Column>) -> Buckets {
+        let parts = columns.into_iter().flat_map(|column| &mut column.parts);
+        Buckets::of(parts.filter_map(|part| part.numbers.as_mut()).collect())
     }
 }
 
@@ -186,6 +226,8 @@ pub struct WatchedSecond {
     pub start_ns: u64,
     /// How many earlier seconds were left out, because the caller read too slowly.
     pub missed: u64,
+    /// The bounds of the buckets in the columns.
+    pub buckets: Buckets,
     /// The column of each statistic, in the order of the request.
     pub columns: Vec<Column>,
 }
@@ -196,6 +238,8 @@ pub struct Expectation {
     /// The number of seconds whose I/Os the daemon ran again under the rule: the last 30, or fewer if the
     /// daemon remembers fewer.
     pub seconds: u64,
+    /// The bounds of the buckets of both distributions.
+    pub buckets: Buckets,
     /// The latencies that were measured at the disk, for the I/Os that were run again.
     pub measured: Distribution,
     /// The latencies at the disk that are expected for these I/Os with the rule.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use dashpot_api::{Distribution, Error, Expectation, Inject};
+use dashpot_api::{Buckets, Distribution, Error, Expectation, Inject};
 use dashpot_engine::inject::RuleSpec;
 use dashpot_observe::{FinishedIo, Layer};
 use dashpot_rules::parse_injection;
@@ -55,11 +55,14 @@ pub(crate) async fn rules(
     });
     let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
     let expected = expected.await.map_err(failed)?;
+    let mut measured = Distribution::of(&expected.measured);
+    let mut latencies = Distribution::of(&expected.latencies);
     making
         .json(&Expectation {
             seconds: expected.seconds,
-            measured: Distribution::of(&expected.measured),
-            expected: Distribution::of(&expected.latencies),
+            buckets: Buckets::of(vec![&mut measured, &mut latencies]),
+            measured,
+            expected: latencies,
             waiting: expected.waiting,
         })
         .map(JsonAnswer)

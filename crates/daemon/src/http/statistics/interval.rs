@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use dashpot_api::{Column, Columns, UnitWord};
+use dashpot_api::{Buckets, Column, Columns, UnitWord};
 use dashpot_observe::{Statistic, Unit};
 
 use crate::{Refusal, RefusalKind};
@@ -94,7 +94,12 @@ impl Counted {
     }
 
     /// Makes the API's answer from the columns.
-    pub(crate) fn answer(self, statistic: &Statistic, interval: &Interval, now_ns: u64) -> Columns {
+    pub(crate) fn answer(
+        mut self,
+        statistic: &Statistic,
+        interval: &Interval,
+        now_ns: u64,
+    ) -> Columns {
         Columns {
             statistic: statistic.to_string(),
             title: statistic.title(),
@@ -104,6 +109,7 @@ impl Counted {
             step_ns: interval.step * SECOND_NS,
             since_ns: self.since * SECOND_NS,
             now_ns,
+            buckets: Buckets::of_columns(self.columns.values_mut()),
             columns: self.columns.into_values().collect(),
         }
     }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use dashpot_api::{Column, WatchedSecond};
+use dashpot_api::{Buckets, Column, WatchedSecond};
 use dashpot_observe::Statistic;
 use hyper::body::{Body, Frame};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -112,6 +112,7 @@ async fn second(
     let said = WatchedSecond {
         start_ns: second * SECOND_NS,
         missed,
+        buckets: Buckets::of_columns(&mut columns),
         columns,
     };
     let json = serde_json::to_string(&said)
