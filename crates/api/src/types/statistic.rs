@@ -161,10 +161,13 @@ impl Distribution {
     /// places in an answer's lists in their place.
     pub fn of(histogram: &Histogram) -> Distribution {
         let percentiles = Percentiles::of(histogram);
-        let (buckets, counts) = histogram
-            .buckets()
-            .map(|(index, count)| (index as u16, count))
-            .unzip();
+        let occupied = histogram.buckets().count();
+        let mut buckets = Vec::with_capacity(occupied);
+        let mut counts = Vec::with_capacity(occupied);
+        for (index, count) in histogram.buckets() {
+            buckets.push(index as u16);
+            counts.push(count);
+        }
         Distribution {
             count: histogram.count(),
             min: histogram.min().unwrap_or(0),

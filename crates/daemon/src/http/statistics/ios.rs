@@ -11,7 +11,7 @@ use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Question, Statistic, Tal
 
 use super::asked::{Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
-use super::parts::Parts;
+use super::parts::{Numbers, Parts};
 use crate::answers::Making;
 use crate::collector::{Copied, Kept};
 use crate::http::memory::Wanted;
@@ -230,10 +230,11 @@ pub(super) fn question(statistic: &Statistic) -> Question {
 }
 
 /// The parts of a tally, over all devices and types.
-pub(super) fn parts_of(tally: &Tally) -> Parts {
+pub(super) fn parts_of(tally: &Tally) -> Parts<'_> {
     let mut parts = Parts::default();
     for one in tally.values() {
-        parts.add(one.value.as_deref(), one.completed, one.bytes, one.measured);
+        let numbers = one.measured.map(Numbers::Tallied);
+        parts.add(one.value.as_deref(), one.completed, one.bytes, numbers);
     }
     parts
 }

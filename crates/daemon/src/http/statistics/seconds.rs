@@ -10,7 +10,7 @@ use dashpot_observe::{Dimension, FinishedIo, Kind, Layer, Metric, Statistic, Val
 
 use super::asked::panicked;
 use super::interval::{Counted, Interval};
-use super::parts::Parts;
+use super::parts::{Numbers, Parts};
 use crate::answers::Making;
 use crate::collector::{SecondCell, SecondCells, Steps};
 use crate::{Daemon, Refusal};
@@ -106,7 +106,7 @@ fn columns(
 }
 
 /// Adds the I/O of a cell, if the statistic selects it.
-fn add(parts: &mut Parts, daemon: &Daemon, statistic: &Statistic, cell: &SecondCell) {
+fn add(parts: &mut Parts<'_>, daemon: &Daemon, statistic: &Statistic, cell: &SecondCell) {
     let layer = layer_of(daemon, cell);
     let io = sample(layer, daemon.name_of(cell.device), cell);
     if layer != statistic.layer || !statistic.predicates.select(&io) {
@@ -117,15 +117,9 @@ fn add(parts: &mut Parts, daemon: &Daemon, statistic: &Statistic, cell: &SecondC
         Some(Value::Name(name)) => Some(name),
         Some(Value::Number(_)) | None => None,
     };
-    let numbers = statistic
-        .measure()
-        .map(|_| Histogram::from_sparse(&cell.tally.disk).unwrap_or_default());
-    parts.add(
-        value,
-        cell.tally.completed,
-        cell.tally.bytes,
-        numbers.as_ref(),
-    );
+    let numbers = || Box::new(Histogram::from_sparse(&cell.tally.disk).unwrap_or_default());
+    let numbers = statistic.measure().map(|_| Numbers::Own(numbers()));
+    parts.add(value, cell.tally.completed, cell.tally.bytes, numbers);
 }
 
 fn layer_of(daemon: &Daemon, cell: &SecondCell) -> Layer {
