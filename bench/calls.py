@@ -57,7 +57,7 @@ def run(bench):
 
 
 class Place:
-    """The programs and their files: dashpot holds the syncs of files in `wal`, and not those of files in
+    """The programs and their files. dashpot holds the syncs of files in `wal`, but not the syncs of files in
     `other`."""
 
     def __init__(self, bench, directory):
@@ -66,7 +66,7 @@ class Place:
         for name in ("wal", "other"):
             (directory / name).mkdir()
             (directory / name).chmod(0o777)
-        # PostgreSQL's user may not be able to reach the build directory.
+        # The program is copied, because PostgreSQL's user may not be able to reach the build directory.
         self.dashpot = shutil.copy(DASHPOT, directory / "dashpot")
         self.go = self._started(GO, self._build)
         works = {GO: self.go, POSTGRESQL: self._started(POSTGRESQL, self._cluster)}

@@ -1,5 +1,5 @@
-"""Checks the answers of `dashpot diff` about recordings of real runs: for each of twenty seeds, each kind
-of cause is compared with a steady run."""
+"""Checks whether `dashpot diff` names the cause. For each of twenty seeds and each kind of cause, `diff` compares
+the recording of a run that has the cause with the recording of a steady run."""
 
 import os
 import pathlib

@@ -470,8 +470,8 @@ def test_lanes_are_charged_at_resume(daemon, client):
 
 
 def test_a_client_that_leaves_gives_its_lane_back(daemon):
-    """When a client leaves, its zios must leave the lane, so that the next zio waits only for its own
-    service."""
+    """A rule serves one zio at a time, for an hour, and a client sends five zios. When the client leaves, the lane
+    must stay busy only until the service that has begun would have ended."""
     daemon.cli("inject", "d", "-D", "60m:1")
     leaver = Client(daemon)
     held = [leaver.read() for _ in range(5)]

@@ -1,4 +1,4 @@
-"""Runs the script of docs/power-cuts.md as it is in the page, and checks that it leaves the rows that the page says."""
+"""Runs the script of docs/power-cuts.md as it is in the page, and checks that as many rows are left as the page says."""
 
 import os
 import re

@@ -44,7 +44,7 @@ def client(disk):
 
 
 def gone(pid):
-    """Whether a process has ended; its parent may not have asked for its status."""
+    """Whether a process has ended, even if its parent has not yet asked for its status."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:

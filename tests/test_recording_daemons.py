@@ -168,7 +168,7 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert told["count"] == 90
     told, said = ask("stat", "disk.ops[client]")
     assert told["count"] == 66 and "left out: the recording has only counts" in said
-    # The per-second counts cover only the time at the device, not the time before an I/O got there.
+    # The per-second counts have only times at the device, so only single I/Os count in `disk.total`.
     told, said = ask("stat", "disk.total")
     assert told["count"] == 66 and "left out: the recording has only counts" in said
     # A second without single I/Os must not look idle.
@@ -294,8 +294,8 @@ def test_words_that_would_answer_nothing_are_refused(daemon, directory, words, m
 
 
 def test_a_recorder_that_cannot_write_counts_what_it_lost(daemon, directory):
-    """The recording's folder is removed before its first file is written, so no I/O is recorded. The last
-    line must say so."""
+    """The recording's folder is moved away before its first file is written, so no I/O is recorded. The output
+    must say how many I/Os were lost."""
     recording = directory / "rec"
     client = Client(daemon, "d")
     recorder = daemon.start("record", "-o", recording)

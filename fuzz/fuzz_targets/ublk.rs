@@ -1,5 +1,5 @@
-//! Decodes how ublk's driver describes a request: for any description, the request lies within the export and its
-//! data within the message.
+//! Decodes messages that describe requests, as ublk's driver sends them. For any message, a request that the decoder
+//! accepts must lie within the export, and its data within the message.
 //!
 //! The first byte chooses the export. The second byte chooses the operation, so that most inputs get past the head.
 

@@ -49,7 +49,8 @@ def dashpot(request: pytest.FixtureRequest) -> Iterator[library.Daemon]:
 
 @pytest.fixture
 def dashpot_disk(dashpot: library.Daemon) -> Iterator[library.Disk]:
-    """The daemon's first disk. After the test, `reset` clears the rules that the test left, and resumes the disk."""
+    """The daemon's first disk. After the test, `reset` clears all rules of all disks, resumes the disks, and arms the
+    rules of the lab again."""
     yield next(iter(dashpot.values()))
     dashpot.reset()
 

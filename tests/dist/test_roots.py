@@ -1,4 +1,4 @@
-"""A release on other systems: its tarball, Debian package and wheel in roots that have nothing of this host.
+"""Tests a release's tarball, Debian package and wheel in root file systems that contain nothing of this host.
 
 debootstrap makes the roots of Debian, and target/dist/roots keeps them, so that a second run needs no network. Any
 other folder there is tried, too. A maintainer can put the root of an image there:

@@ -10,7 +10,7 @@ from harness import guest, prepared  # noqa: F401 (fixtures)
 VOLUMES = """
 modprobe ublk_drv
 
-# Writes a lab: a pool of two disks, mirrored or not, with two volumes in this order.
+# Writes a lab: a pool of two disks, mirrored or not, with the given volumes in this order.
 # usage: lab POLICY STORE DISKS VOLUME…
 lab() {
     local policy=$1 store=$2 disks=$3

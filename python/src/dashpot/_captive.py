@@ -86,8 +86,8 @@ def run(
     are further options of `dashpot serve`. Without disks and `lab` there are two RAM disks, c1t1d0 and
     c1t2d0.
 
-    `command` is a program whose calls on the files of `path:DIR` disks are the I/Os of these disks. dashpot
-    starts the program, and `run` returns when the program is about to begin.
+    dashpot starts the program `command`, if it is given. The program's calls on files become the I/Os of the
+    `path:DIR` disks that have these files. `run` then returns when the program is about to begin.
     """
     program = find_program()
     words = [word for disk in disks for word in ("-d", disk)]

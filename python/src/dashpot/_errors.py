@@ -6,9 +6,10 @@ from typing import Optional
 
 
 class DashpotError(Exception):
-    """The daemon refused a request, or could not be reached.
+    """The daemon refused a request or could not be reached, or this package cannot do what it was asked.
 
-    `remedy` is the daemon's advice, and `status` the status of its answer; both are None if there is none.
+    `remedy` is the advice of the daemon or of this package, and None if there is no advice. `status` is the status
+    of the daemon's answer, and None if no answer is the cause.
     """
 
     def __init__(self, error: str, remedy: Optional[str] = None, status: Optional[int] = None) -> None:

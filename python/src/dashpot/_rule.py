@@ -44,7 +44,8 @@ class Rule:
 
     @property
     def injected(self) -> int:
-        """Number of I/Os that the rule decided: held, overrun by the store, failed, or aborted."""
+        """Number of I/Os whose latency or error the rule decided: those that it held, holds now or failed, those
+        aborted while it held them, and those for which the store alone took longer than the rule asked for."""
         return self._sum("injected")
 
     @property

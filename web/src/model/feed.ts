@@ -135,7 +135,8 @@ export class Feed {
     return 1_000 - (clock.now_ns % 1e9) / 1e6 + AFTER_MS;
   }
 
-  /** Reads the figures of all devices for the seconds that have ended since the last answer. */
+  /** Reads the figures of all devices for the seconds that have ended since the last answer, but for no more than
+   *  the last `FIRST` seconds, and for none while the source is in trouble. */
   private async readDevices(clock: Schemas["Clock"]): Promise<void> {
     const past = this.past!;
     const [since, to] = [Math.floor(clock.started_ns / 1e9), Math.floor(clock.now_ns / 1e9)];

@@ -6,7 +6,8 @@ import type { Schemas } from "../api";
 
 const NUMBERS = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
 export const PER_DECADE = NUMBERS.length;
-/** The number of rows. The last row begins at 4,000 s, and has all longer latencies. */
+/** The number of rows. The last row, named 4,000 s, begins with the last bucket, at 2,199 s, and has all longer
+ *  latencies. The two rows before it begin there, too, so they are empty. */
 export const ROWS = 127;
 
 export class Layout {

@@ -1,5 +1,5 @@
-// The delay of a write as a function of the dirty data, with the live point, and the transaction groups on
-// the time axis.
+// Draws two charts of a pool: a curve of a write's delay over the dirty data, with a point for the present
+// state, and the pool's latest transaction groups on a time axis.
 
 import type { Schemas } from "../api";
 import type { Feed } from "../model/feed";
