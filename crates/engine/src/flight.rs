@@ -148,8 +148,8 @@ impl Flight {
         deadlines.set(self.zio.id, self.order, at);
     }
 
-    /// Sets the deadline that follows from the zio's state and schedule. If the deadline has
-    /// passed, the zio wakes in the same step.
+    /// Sets the deadline that follows from the zio's state and schedule. If the deadline has passed, the zio
+    /// wakes in the same step if that step may still wake zios, and otherwise in the next one.
     pub(crate) fn wake_as_scheduled(&self, now: Instant, deadlines: &mut Deadlines) {
         match self.state {
             State::HeldBefore => self.wake(self.hold_before.unwrap_or(now), deadlines),

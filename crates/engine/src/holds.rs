@@ -115,9 +115,9 @@ impl Holds {
         })
     }
 
-    /// The achieved times, without the wait for a lane. For a rule that always asks for the same time, they
-    /// are computed from the lateness: the count, extremes and sums are exact, but a value may be counted one
-    /// bucket off.
+    /// The achieved times, without the wait for a lane; `None` if there were no holds. As long as all holds
+    /// had the same service time, they are computed from the lateness: the count, the extremes and the sums
+    /// in nanoseconds are exact, but a value may be counted one bucket off.
     pub fn achieved(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {

@@ -22,7 +22,7 @@ pub enum LatencyKind {
     Lateness,
 }
 
-/// Counters and histograms of one operation on one disk.
+/// Counters and histograms of one operation on one disk or volume.
 #[derive(Clone, Debug, Default)]
 pub struct OpStats {
     /// The number of zios that were replied to, including failed ones.

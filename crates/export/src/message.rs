@@ -68,8 +68,7 @@ pub(crate) struct Handover {
 /// Sends a message to a shard.
 pub(crate) type Outlet = Box<dyn FnOnce(Message)>;
 
-/// Makes a program the client of exports that follow files. The program's calls on an export's files become
-/// requests to that export.
+/// Makes a program the client of exports. Each export gets the program's calls on the files given with it.
 pub(crate) fn follow(
     listener: Listener,
     files: impl Iterator<Item = (CallFiles, ExportId, Outlet)>,

@@ -59,8 +59,8 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// The [`line`](InFlight::line) for a report of ended zios. The line also mentions a young zio that has
-    /// already waited longer than nearly all ended zios took.
+    /// The [`line`](InFlight::line) for a report of ended zios. Unlike `line`, it also mentions a zio that is
+    /// younger than the interval if that zio has already waited longer than nearly all ended zios took.
     pub fn line_beside(
         &self,
         mention: Mention,

@@ -40,7 +40,7 @@ pub struct OpInterval {
     pub by: Option<String>,
     /// How many I/Os ended in the interval.
     pub completed: u64,
-    /// The total size of the I/Os that ended, in bytes.
+    /// How many bytes the ended I/Os moved. A failed zio moved none.
     pub bytes: u64,
     /// The sum of the latencies at the disk, in nanoseconds.
     pub time_ns: u128,

@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// dashpot's word: `read`, `write`, `flush`, `trim`, `zero`, `cache`, or `other`.
+    /// dashpot's word: the name of the operation, such as `read`, or `other`.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Op(op) => op.name(),

@@ -55,8 +55,8 @@ impl Tasks {
             TaskEvent::Moved { .. } => {}
         }
         match event {
-            // The path in the event is relative to a different root from the paths that this process sees in
-            // `/proc`.
+            // The event has a path from the root of the host's hierarchy. All other paths come from `/proc`,
+            // and begin at the root of this process's cgroup namespace, so read this path there, too.
             TaskEvent::Moved { pid, .. } if !self.present.is_whole => {
                 let (pid, now) = (*pid, self.present.cgroup(*pid));
                 let cgroup = now.unwrap_or_else(|| Arc::clone(&self.gone));

@@ -1,7 +1,7 @@
-//! A recording made of a part of another recording.
+//! Makes a new recording, a cut, from a part of another recording.
 //!
-//! Unlike the recorder, a cut waits until its files are written, so that the files have every I/O. The I/Os
-//! and marks in a cut keep the times that they have in the recording it was cut from.
+//! The recorder loses I/Os if its files are not written fast enough. A cut waits for its files instead, so it
+//! loses none. Its I/Os and marks keep the times that they have in the other recording.
 
 use std::path::{Path, PathBuf};
 

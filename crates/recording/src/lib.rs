@@ -2,7 +2,7 @@
 //! without conversion.
 //!
 //! This crate only writes and reads files. It knows no terminal, HTTP or command line, and prints nothing.
-//! Its caller provides the clock.
+//! Its caller chooses the clock.
 
 #![warn(missing_docs)]
 

@@ -78,7 +78,7 @@ events! {
     Ended = "ended";
     /// `n` events or I/Os are missing; if the recording has several sources, the text says which source lost them.
     Lost = "lost";
-    /// The time since 1970 stepped by `n` nanoseconds.
+    /// The wall clock jumped by `n` nanoseconds (negative: backwards).
     ClockStep = "clock step";
     /// The machine was suspended for `n` nanoseconds.
     Suspend = "suspend";

@@ -19,9 +19,9 @@ pub struct TwoModes {
     pub slow_from_ns: u64,
 }
 
-/// There are two kinds only if each kind has at least one of every `KIND` I/Os.
+/// There are two kinds only if each kind has at least a share of 1/`KIND` of the I/Os.
 const KIND: u64 = 10;
-/// There are two kinds only if the latencies of at most one of every `BETWEEN` I/Os lie between them.
+/// There are two kinds only if the latencies of at most a share of 1/`BETWEEN` of the I/Os lie between them.
 const BETWEEN: u64 = 8;
 /// There are two kinds only if the shortest slow latency is at least `APART` times the longest fast latency.
 const APART: u64 = 50;

@@ -10,8 +10,8 @@ use super::table::Room;
 /// Writes a table of percentiles, with a line for each name. Long names are shortened if the screen has
 /// no room for whole names.
 ///
-/// Times have three significant digits. A percentile for which there are too few zios is a dash. The columns
-/// are ` n p50 p90 p95 p99 p99.9 max`.
+/// The columns are the name, `n`, `p50`, `p90`, `p95`, `p99`, `p99.9` and `max`. Times have at most three
+/// significant digits. A percentile for which there are too few zios is a dash, and so is the `max` of none.
 pub fn write_percentiles<'a>(
     f: &mut impl fmt::Write,
     room: Room,

@@ -136,8 +136,8 @@ impl Aggregation {
         }
     }
 
-    /// The key by which DTrace sorts distributions: first by the sum of the rows' values, each value times
-    /// its row's count, and then by the count of row 0.
+    /// The key by which DTrace sorts distributions: first the sum of the rows' values, weighted by the rows'
+    /// counts, and then the count of row 0.
     fn weight(&self) -> (i128, u64) {
         let values = self.rows.iter();
         let sum = values.map(|row| i128::from(row.value_us) * i128::from(row.count));

@@ -2,7 +2,7 @@
 
 use super::ParseError;
 
-/// Parses a number of shards, and refuses a number that no machine can have.
+/// Parses a number of shards. Accepts 1 to 64.
 pub fn parse_shards(text: &str) -> Result<usize, ParseError> {
     text.parse()
         .ok()

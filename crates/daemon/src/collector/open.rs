@@ -6,7 +6,8 @@ use dashpot_export::DeviceId;
 use super::clients::Place;
 use super::tally::Counting;
 
-/// A kind of zio. No figure distinguishes between zios of one kind.
+/// A kind of zio: the zios with the same device, client, size class and operation. They are all counted
+/// together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) device: DeviceId,

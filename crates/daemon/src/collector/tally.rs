@@ -42,7 +42,7 @@ impl Measured {
     }
 }
 
-/// Counts zios as they arrive. These counts take 52 KiB, but zios touch only a little of this memory.
+/// Counts finished zios. These counts take 52 KiB, but zios touch only a little of this memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counting {
     completed: u64,

@@ -62,7 +62,8 @@ const CROSS_ORIGIN_OPENER: header::HeaderName =
 const CROSS_ORIGIN_RESOURCE: header::HeaderName =
     header::HeaderName::from_static("cross-origin-resource-policy");
 
-/// The paths of the page's files, except that of the first file, which is in the API's document.
+/// The paths of the page's files except `/`, which is the path of the first file. The API's document already
+/// has `/`.
 pub(super) fn other_paths() -> impl Iterator<Item = &'static str> {
     FILES.iter().skip(1).map(|file| file.path)
 }

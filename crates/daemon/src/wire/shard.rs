@@ -5,7 +5,7 @@ use dashpot_engine::Instant;
 use dashpot_export::{ProbeReading, StopSum, Stops as Stopped, Work};
 use dashpot_observe::is_enough;
 
-/// The shards of some disks. `probe` returns the readings of a shard's prober.
+/// The shards of the disks that have not failed, by number. `probe` returns the readings of a shard's prober.
 pub(crate) fn shards(
     disks: &[Disk],
     spins: bool,

@@ -26,7 +26,7 @@ pub(crate) struct ViewArgs {
     _no_api: NoApi,
 }
 
-/// The address of a page.
+/// The address and the host names of a page.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PageArgs {
     /// Where the page listens [tcp:127.0.0.1:0: a free port]

@@ -228,7 +228,8 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// Reaps the children that have ended. Returns the status of `awaited` if that has ended.
+/// Reaps children that have ended, one after the other, until no more are left or `awaited` is among them.
+/// Returns the status of `awaited` if it was reaped.
 fn reap(awaited: Option<Pid>) -> io::Result<Option<ExitStatus>> {
     while let Some((pid, status)) = rustix::process::wait(WaitOptions::NOHANG)? {
         if Some(pid) == awaited {

@@ -133,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// The acknowledged bytes of all pools that are not yet on the disks.
+    /// The number of dirty bytes in all pools, as their throttles count them.
     pub fn dirty(&self) -> u64 {
         self.pools.iter().map(Pool::dirty_bytes).sum()
     }

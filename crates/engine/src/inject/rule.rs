@@ -18,10 +18,9 @@ pub(crate) struct Rule {
     pub(crate) spec: RuleSpec,
     /// The index, among the rules of the disk, of the first rule of this rule's group.
     pub(crate) leader: usize,
-    /// `None` if the rule does not limit how many zios are served at a time.
+    /// The rule's lanes. `None` if the rule serves any number of zios at the same time.
     pub(crate) lanes: Option<Lanes>,
-    /// How many times the rule was updated. Each booking has the version that its rule had when it made the
-    /// booking.
+    /// How many times the rule was updated. A booking notes the version of the rule that made it.
     pub(super) version: u32,
     /// The counters for zios that were checked against the present version of the rule.
     pub(super) present: RuleCounts,

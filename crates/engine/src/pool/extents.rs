@@ -75,7 +75,7 @@ impl Extents {
         !self.dirty.is_empty()
     }
 
-    /// For each extent in memory that overlaps a range, its first block, which may lie before the range.
+    /// The first block of each extent in memory that overlaps a range. The block may lie before the range.
     pub(super) fn meeting(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
         meeting(&self.dirty, range).map(|(start, _)| start)
     }

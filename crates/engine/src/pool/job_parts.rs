@@ -64,8 +64,8 @@ impl Pool {
 
 /// Makes the blocks of long writes, zeroes and trims dirty.
 impl Pool {
-    /// Makes the blocks of an admitted write, zero or trim dirty. If the work takes several steps, the
-    /// request holds its locks meanwhile.
+    /// Makes the blocks of an admitted write, zero or trim dirty, in several steps if there are many. The
+    /// request holds its locks until the last step.
     pub(super) fn dirty_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
         if let Some(rest) = self.first_of(Job::Dirty { zio: id, from: 0 }, step) {
             self.lock_at_once(id);

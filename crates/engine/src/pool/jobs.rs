@@ -22,11 +22,11 @@ pub(super) struct Jobs {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Job {
-    /// Makes the blocks of a write, zero or trim dirty, beginning at this byte of the zio.
+    /// Makes the blocks of a write, zero or trim dirty, from byte `from` of the zio on.
     Dirty { zio: ZioId, from: u32 },
-    /// Writes the blocks of a write-through to the disks, beginning at this byte of the zio.
+    /// Writes the blocks of a write-through to the disks, from byte `from` of the zio on.
     Through { zio: ZioId, from: u32 },
-    /// Reads the blocks of a read, beginning at this byte of the zio.
+    /// Reads the blocks of a read, from byte `from` of the zio on.
     Read { zio: ZioId, from: u32 },
     /// Writes to the disks the blocks and extents that a request waits for.
     Home(Home),

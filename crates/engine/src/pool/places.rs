@@ -190,7 +190,7 @@ fn part_of(place: Place, block_size: u32) -> Part {
     }
 }
 
-/// The parts of a write whose blocks have these places. Places whose rows follow one another become one part.
+/// The parts of a write whose blocks have these places. Consecutive rows of one member become one part.
 fn runs_of(mut places: Vec<Place>, block_size: u32) -> Vec<Part> {
     places.sort_unstable_by_key(|place| (place.member(), place.row));
     let mut parts: Vec<Part> = Vec::new();

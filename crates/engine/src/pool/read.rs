@@ -1,4 +1,5 @@
-//! A client's read: dirty blocks come from memory, all others from the disks.
+//! A client's read. Dirty blocks come from memory, and all others from the disks. A block that no disk has is
+//! zeroes.
 
 use super::block_io::{BlockRead, Then};
 use super::blocks::Content;

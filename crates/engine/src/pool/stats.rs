@@ -102,7 +102,7 @@ pub struct QueueState {
     pub active: [u32; Class::ALL.len()],
 }
 
-/// How many writes the throttle has admitted, and how (OpenZFS: the `dmu_tx` kstat).
+/// How many writes the throttle has admitted, and how many it has held back (OpenZFS: the `dmu_tx` kstat).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admissions {
     /// Writes that were admitted (`dmu_tx_assigned`).

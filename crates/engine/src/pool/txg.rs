@@ -193,7 +193,8 @@ impl Txgs {
         };
     }
 
-    /// When the timer will close the open txg, unless the txg closes earlier; or [`Instant::NEVER`].
+    /// The moment at which the timer will close the open txg if nothing else closes it before.
+    /// [`Instant::NEVER`] if the txg has no dirty data, or if an earlier txg is not yet synced.
     pub(super) fn next_deadline(&self, timeout: Duration) -> Instant {
         let idle = self.syncing.is_none() && self.closed.is_none();
         let dirty = self.standing[slot_of(self.open.number)] > 0;

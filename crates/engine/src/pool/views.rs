@@ -40,7 +40,7 @@ impl Pool {
         stats
     }
 
-    /// The number of acknowledged bytes that are not yet on the disks.
+    /// The number of dirty bytes in the pool, as the throttle counts them.
     pub(crate) fn dirty_bytes(&self) -> u64 {
         self.throttle.dirty()
     }

@@ -32,8 +32,8 @@ impl Intake {
         }
     }
 
-    /// The connection to read next. The caller takes the connection [out of the
-    /// queue](Inlet::leave_queue).
+    /// Takes the connection to read next out of the queue. The caller must then call
+    /// [`Inlet::leave_queue`], so that the connection can be queued again.
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
     }

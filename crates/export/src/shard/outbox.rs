@@ -35,8 +35,8 @@ impl Outbox {
         }
     }
 
-    /// The next connection to send to. The caller takes the connection [out of the
-    /// queue](Outlet::leave_queue).
+    /// Takes the next connection to send to out of the queue. The caller must then call
+    /// [`Outlet::leave_queue`], so that the connection can be queued again.
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
     }

@@ -110,7 +110,8 @@ impl Shard {
         }
     }
 
-    /// Ends a zio's work. For a write, frees the payload, which the store no longer needs.
+    /// Notes that the store's work on a zio has ended. For a write, frees the payload, and gives its bytes
+    /// back to the budget.
     pub(super) fn end_work(&mut self, id: ZioId) {
         if let Some(slot) = self.slots.get_mut(id)
             && matches!(slot.request().operation, Operation::Write { .. })

@@ -176,8 +176,8 @@ impl Writer {
         self.next += 1;
         self.segments.push(segment);
         self.make_room(0)?;
-        // If this file alone is larger than the recording may be, `make_room` has removed it from `segments`,
-        // and it is not written.
+        // If this file alone is larger than the whole recording may be, `make_room` has removed it from
+        // `segments`. Then the file is not written.
         if let Some(kept) = self.segments.last().filter(|last| last.number == number) {
             let published = self.directory.publish(&IOS, &segment_name(kept), &bytes);
             if published.is_err() {

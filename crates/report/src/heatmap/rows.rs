@@ -2,8 +2,8 @@
 //! 1.6, 2, …).
 //!
 //! A row named 10 ms begins with the bucket that contains 10 ms. The edges of rows are therefore edges of
-//! buckets, so the counts are exact, and an I/O that a rule delays by 10 ms is in the row named 10 ms. Above
-//! 1 µs, a row begins at most 2.4 % below the number in its name.
+//! buckets, so the counts are exact, and an I/O that a rule delays by 10 ms is in the row named 10 ms. From
+//! 1 µs to 2,000 s, a row begins at most 2.4 % below the number in its name.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,8 @@ use dashpot_engine::histogram::{BUCKETS, lower_bound, upper_bound};
 
 /// The number of rows for each factor of ten.
 pub(super) const PER_DECADE: usize = NUMBERS.len();
-/// The number of rows. The last row begins at 4,000 s, and contains all longer latencies.
+/// The number of rows. The last row, named 4,000 s, begins with the last bucket, at 2,199 s, and contains all
+/// longer latencies. The two rows before it begin there, too, so they are empty.
 pub(super) const ROWS: usize = 127;
 
 const NUMBERS: [u64; 10] = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
@@ -46,8 +47,8 @@ fn number_of(row: usize) -> u64 {
     hundredths / 100
 }
 
-/// The lowest latency of each row. Some of the rows for the first few nanoseconds are empty: they begin where
-/// the next row begins.
+/// The lowest latency of each row. An empty row begins where the next row begins: some of the rows for the
+/// first few nanoseconds, and the two rows before the last.
 static STARTS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let buckets: Vec<u64> = (0..BUCKETS).map(upper_bound).collect();
     let start = |row| match row {

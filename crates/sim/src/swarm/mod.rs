@@ -110,5 +110,5 @@ fn summary(seed: u64, simulation: &Simulation) -> Summary {
 
 /// How often the checker pretends, before the end, that the power is lost.
 const POWER_LOSSES: u64 = 8;
-/// How long a lab may take to finish its work, in virtual time.
+/// How long a lab may take to finish its work once its planned time is over, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(600);

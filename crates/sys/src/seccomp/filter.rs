@@ -1,4 +1,5 @@
-//! The filter, which is a program for the kernel's classic BPF that picks the calls to notify.
+//! Writes the filter, a program in the kernel's classic BPF. The filter decides which calls the kernel
+//! reports to the listener.
 //!
 //! No crate can write this program for us: libseccomp needs a C library; seccompiler cannot notify calls, and
 //! kills programs of a foreign architecture. Each jump skips a block of known length, so the program needs no

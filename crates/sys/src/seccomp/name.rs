@@ -117,7 +117,7 @@ fn open(path: &str) -> Result<OwnedFd, Errno> {
     openat(CWD, path, DIRECTORY, Mode::empty())
 }
 
-/// A name without the slashes at its beginning and its end.
+/// A name without the slashes at its beginning and its end; `.` if nothing is left.
 fn trimmed(name: &[u8]) -> &[u8] {
     let is_slash = |byte: &u8| *byte == b'/';
     let start = name.iter().take_while(|byte| is_slash(byte)).count();

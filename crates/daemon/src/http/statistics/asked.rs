@@ -29,7 +29,8 @@ pub(crate) trait Asked: Send + Sync {
     /// The values of a dimension that are known now.
     fn values(&self, dimension: Dimension) -> Answer<'_, Vec<String>>;
 
-    /// The steps that the source remembers, and the second from which on it remembers every individual I/O.
+    /// The source's memories of counts, each in time steps of one length, and the first second from which the
+    /// source remembers every individual I/O.
     fn remembered(&self) -> (Vec<RememberedSteps>, u64);
 
     /// Counts a statistic over an interval. `making` is charged for the copied data.

@@ -151,7 +151,8 @@ impl Run {
         client
     }
 
-    /// Gives the engine an input, and carries out all actions that follow.
+    /// Gives the engine an input, and carries out the starts and replies that follow. Records the latencies
+    /// of the zios that have ended.
     fn step(&mut self, input: Input<'_>) {
         self.engine.step(self.now, input, &mut self.actions);
         while let Some(action) = self.actions.pop() {

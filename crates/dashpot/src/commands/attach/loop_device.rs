@@ -89,7 +89,7 @@ pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
     attribute(node, "loop/backing_file").map(PathBuf::from)
 }
 
-/// Runs `losetup`, of util-linux. While losetup runs, this function keeps calling `waits`.
+/// Runs util-linux's `losetup`, and calls `waits` again and again until losetup has ended.
 fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
     // Never kill losetup, because a loop device that it has made would have no owner. `waits` can end the I/O
     // that losetup waits for.

@@ -169,7 +169,8 @@ impl Place {
         Ok(meant)
     }
 
-    /// Locks a directory as soon as no other process has it locked. `None` if the directory is gone.
+    /// Locks a directory as soon as no other process has it locked. `None` if the directory is gone. Fails
+    /// if the directory stays locked for longer than [`PATIENCE`].
     fn wait_locked(path: &Path, node: &str) -> anyhow::Result<Option<Place>> {
         let begun = Instant::now();
         loop {

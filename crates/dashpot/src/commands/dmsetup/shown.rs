@@ -37,7 +37,8 @@ pub(super) fn status(name: Option<&str>) -> anyhow::Result<()> {
     })
 }
 
-/// Prints a line for each device. The line begins with the device's name if the user gave no name.
+/// Prints the line of the named device, if the line is not empty. Without a name, prints the name and the
+/// line of each device.
 fn each(
     name: Option<&str>,
     line: impl Fn(&Mapped) -> anyhow::Result<String>,

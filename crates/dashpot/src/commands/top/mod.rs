@@ -200,7 +200,7 @@ impl Session {
     }
 }
 
-/// The signals that end the screen. Ctrl-C is a key here.
+/// The signals that end the screen. Ctrl-C sends no signal here: in raw mode it arrives as a key.
 struct Ends {
     terminate: Signal,
     interrupt: Signal,

@@ -26,11 +26,13 @@ impl Queued {
 }
 
 /// How many I/Os the disk may have at once, in total and for each class in the order of [`Class::ALL`], and
-/// how many bytes the queue may join into one I/O.
+/// which I/Os the queue may join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// The maximum number of I/Os of all classes together (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
+    /// The number of I/Os that each class may have at the disk first: a class below its number goes before
+    /// all classes that have reached theirs.
     pub(crate) min: [u32; Class::ALL.len()],
     /// The maximum number of I/Os of each class. The entry for async writes is not used, because at each pick
     /// the caller gives a limit that depends on the dirty data.

@@ -1,5 +1,5 @@
-//! The durable record of the regions, which the driver keeps: after an unclean stop, the recorded regions are
-//! out of sync.
+//! The durable record of the regions whose sides may differ. The driver keeps the record. After an unclean
+//! stop, all recorded regions are out of sync.
 //!
 //! A write waits until the record has its regions (Linux's md: the write-intent bitmap). A clean region
 //! leaves the record only after some time, because making a new record for each flush would be slow.

@@ -142,7 +142,7 @@ fn search(at: &Path, files: &CallFiles, file: (u64, u64), left: &mut u32) -> Sea
 
 /// The suffix that `/proc` adds to the path of a file that was unlinked.
 pub(super) const DELETED: &[u8] = b" (deleted)";
-/// How many files a search looks at before it gives up, after some tens of milliseconds.
+/// How many directory entries a search looks at before it gives up. They take some tens of milliseconds.
 const SEARCHED_MAX: u32 = 50_000;
 
 #[cfg(test)]

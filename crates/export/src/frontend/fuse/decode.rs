@@ -101,7 +101,7 @@ fn answered(message: &Message<'_>, reply: Vec<u8>) -> Decoded {
     }
 }
 
-/// The reply to a message about the file.
+/// The reply to a message that asks for no I/O. Messages that this function does not know are refused.
 fn about_file(message: &Message<'_>, export: &ExportInfo) -> Vec<u8> {
     let cookie = message.header.unique;
     match message.header.opcode {

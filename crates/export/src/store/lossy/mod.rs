@@ -42,7 +42,7 @@ pub(crate) struct Lossy<M> {
     size: u64,
     /// The cache. The key of a version is the index of its sector and the number of the write that made it.
     versions: BTreeMap<(u64, u64), Version>,
-    /// The writes with versions in the cache, by their numbers.
+    /// The writes that are in progress or have versions in the cache, by their numbers.
     writes: BTreeMap<u64, Unsynced>,
     /// For each zio without a reply, the numbers of its writes. A zio whose work is done in pieces has
     /// several writes.
@@ -67,7 +67,7 @@ pub(crate) struct Asker {
     pub(crate) at: Instant,
 }
 
-/// A write with at least one version in the cache.
+/// A write that is in progress, or has at least one version in the cache.
 #[derive(Debug)]
 struct Unsynced {
     client: Arc<str>,

@@ -17,7 +17,8 @@ pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme:
     }
 }
 
-/// The columns that get a label, the newest first. A column gets a label if a round age falls into it.
+/// The labels and their columns, the newest first. The newest column is named `now`. Another column gets a
+/// label if a round age falls into it and the label has room.
 fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     let Some(newest) = elapsed.len().checked_sub(NOW.len()) else {
         return Vec::new();
