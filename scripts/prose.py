@@ -1,15 +1,17 @@
-"""Finds sentences that begin with a who, what or nobody in place of a noun.
+"""Finds headless sentences: sentences that begin with a who, what or nobody that stands for a noun.
 
 This module reads comments, docstrings, pages, and strings that begin with such a word. A question may begin with such
 a word, and so may words in quotation marks.
 """
 
+import ast
 import os
 import re
 from pathlib import Path
 
 WORDS = "What|Whatever|Which|Whichever|Who|Whoever|Whom|Whose|Nobody"
 COMMENT = re.compile(r'^\s*(?://[/!]?|/?\*+|#+|"""|<!--)(.*)$')
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 TRAILING = re.compile(r"\s(?://|#) (.*)$")
 STRING = re.compile(rf'"((?:{WORDS})\s+\w[^"]*)"')
 # The beginning of a sentence: after a paragraph, a sentence, the edge of a table's cell, or the mark of a heading or
@@ -27,16 +29,30 @@ def of_line(line):
     return found.group(1) if found else ""
 
 
-def of_file(text, is_page):
+def of_python(text):
+    """The prose of Python code: its docstrings, and the prose of its other lines."""
+    lines = text.split("\n")
+    prose = [of_line(line) for line in lines]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            docstring = node.body[0].value
+            for at in range(docstring.lineno - 1, docstring.end_lineno):
+                prose[at] = lines[at].strip().removeprefix('"""')
+    return "\n".join(prose)
+
+
+def of_file(text, suffix):
     """The prose of a page or of source code, on its own lines."""
-    if is_page:
+    if suffix == ".md":
         return FENCE.sub(lambda code: re.sub(r"[^\n]", "", code.group()), text)
+    if suffix == ".py":
+        return of_python(text)
     return "\n".join(of_line(line) for line in text.splitlines())
 
 
-def headless(text, is_page):
+def headless(text, suffix):
     """The headless sentences of a file, as (line, sentence)."""
-    prose = of_file(text, is_page)
+    prose = of_file(text, suffix)
     for found in SENTENCE.finditer(prose):
         if not found.group(2):
             yield prose.count("\n", 0, found.start(1)) + 1, " ".join(found.group(1).split())
@@ -56,7 +72,7 @@ def files(root):
 def check_headless(repository):
     """No sentence or heading begins with a who, what or nobody that stands for a noun."""
     for file in files(repository.root):
-        for line, sentence in headless(file.read_text(), file.suffix == ".md"):
+        for line, sentence in headless(file.read_text(), file.suffix):
             words = sentence.split()
             wrong = f"'{' '.join(words[:6])} …' begins with a headless {words[0].lower()}"
             yield f"{repository.name(file)}:{line}: {wrong}; name the actor or the thing"

@@ -44,7 +44,7 @@ TREE = {
     "crates/top/src/high/deep/mod.rs": "pub fn hidden() {}\n",
     "crates/top/src/high/inner.rs": "pub struct Inner;\nfn word() { super::super::low::word(); }\n",
     "crates/top/tests/whole.rs": "#[test]\nfn it_runs() {}\n",
-    "tests/test_words.py": "def test_a_word():\n    pass\n",
+    "tests/test_words.py": "# A test.\ndef test_a_word(): pass\n",
     "docs/words.md": "```\n$ dashpot list --json | grep --color x\n```\n",
     "ARCHITECTURE.md": "See `crates/base/src/word.rs` and `high/inner.rs`.\n| `top` | x |\n| `base` | y |\n",
     "SPECIFICATION.md": """
@@ -144,6 +144,10 @@ BROKEN = {
     ),
     "a headless end of a line": ("crates/top/src/low.rs", f"fn f() {{}} // {WHICH} is it.\n", "crates/top/src/low.rs:2: 'Which is it …'"),
     "a headless docstring": ("tests/test_words.py", '"""Whatever it is."""\n', "tests/test_words.py:3: 'Whatever it is …'"),
+    "a headless end of a docstring": (
+        "tests/test_words.py", 'def f():\n    """It is.\n\n    A word. Nobody\n    reads it.\n    """\n',
+        "tests/test_words.py:6: 'Nobody reads it …'",
+    ),
     "a headless message": (
         "crates/top/src/low.rs", 'const A: &str = "%s is wrong";\n' % WHAT, "crates/top/src/low.rs:2: 'What is wrong …'",
     ),
