@@ -178,6 +178,7 @@ fn iostat_takes_what_sysstat_takes() {
             "dashpot iostat -d 253,0 1",
             (disks(&["253,0"]), Some(1), None),
         ),
+        ("dashpot iostat -d 1e3 1", (disks(&["1e3"]), Some(1), None)),
         ("dashpot iostat -d a -d b", (disks(&["a", "b"]), None, None)),
     ] {
         assert_eq!(split(line), expected, "{line}");

@@ -1,7 +1,7 @@
 //! `iostat`: average rates, sizes, waits and queues.
 
 use clap::Args;
-use dashpot_rules::ParseError;
+use dashpot_rules::{Decimal, ParseError};
 
 use super::words::{DeviceArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs, split_words};
 
@@ -42,10 +42,10 @@ pub(crate) struct IostatArgs {
 
 impl IostatArgs {
     /// The disks, with those of `-d` first, and the pace. In sysstat, `-d` takes no disk, so users write `-d
-    /// 1 5`. A number after `-d` is therefore the interval; no disk has a number as its name.
+    /// 1 5`. A number after `-d` is therefore the interval; the name of a disk always has a letter.
     pub(crate) fn split(&self) -> Result<(DeviceArgs, Pace), ParseError> {
         let mut device = self.device.clone();
-        let is_number = |word: &String| word.parse::<f64>().is_ok_and(f64::is_finite);
+        let is_number = |word: &String| Decimal::parse(word).is_some();
         let mut words: Vec<String> = device
             .devices
             .extract_if(.., |word| is_number(word))
