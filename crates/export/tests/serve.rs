@@ -248,10 +248,8 @@ fn a_shutdown_fails_what_is_held_and_removes_the_sockets() {
         std::fs::read_dir(served.directory.path()).unwrap().count(),
         0
     );
-    // The load either sees ten errors, or fails because its connection ends after them.
-    if let Ok(report) = loader.join().unwrap() {
-        assert_eq!(sum(&report, |op| op.errors), 10);
-    }
+    let report = loader.join().unwrap().unwrap();
+    assert_eq!(sum(&report, |op| op.errors), 10);
 }
 
 #[test]
