@@ -99,8 +99,8 @@ pub struct OpLatency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// The 64 clients that were active last; all others together are `other`. If a later answer no longer
-    /// names a client, that answer counts the client's I/O in `other`.
+    /// The client. The 64 most recently active clients have their own values, and all others share the value
+    /// `other`. If a later answer no longer names a client, that answer counts the client's I/O in `other`.
     Client,
     /// The size of the I/O, in powers of two.
     Size,

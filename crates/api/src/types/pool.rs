@@ -66,8 +66,8 @@ pub struct Mirrors {
     /// Number of copies from one side to another that failed since the start. The mirrors repeat each of
     /// them.
     pub failed_pieces: u64,
-    /// Number of sides that were replaced or were missing for a time. The mirrors do not read a region from
-    /// such a side while the region is out of sync.
+    /// Number of sides that were replaced or were missing for a time, and are not yet repaired. The mirrors
+    /// do not read a region from such a side while the region is out of sync.
     pub stale_sides: u32,
     /// Whether the durable record of the dirty regions cannot be written, so that writes to other regions
     /// wait.

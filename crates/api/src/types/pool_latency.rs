@@ -102,8 +102,8 @@ impl SizeHistogram {
         }
     }
 
-    /// The histogram that the daemon sent, without the sum of squares, which the API leaves out. Fails if a
-    /// bucket does not fit the layout.
+    /// The histogram that the daemon sent, without the sum of squares and the moments in microseconds, which
+    /// the API leaves out. Fails if a bucket does not fit the layout.
     pub fn histogram(&self) -> Result<Histogram, BadBucket> {
         let indexed = |bucket: &SizeBucket| (bucket_of(bucket.from_bytes), bucket.count);
         Histogram::from_sparse(&Sparse {

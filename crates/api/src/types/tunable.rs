@@ -34,7 +34,7 @@ pub struct TunableValue {
     pub help: String,
 }
 
-/// Sets tunables: all of them, or none.
+/// Sets the named tunables. If the daemon refuses one of them, it sets none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetTunables {
