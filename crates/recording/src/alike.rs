@@ -24,8 +24,14 @@ pub(crate) struct Shapes {
 impl Shapes {
     /// Finds the shapes of these rows of a block, numbered in the order of their first rows.
     pub(crate) fn find(&mut self, block: &Block, rows: &[usize]) {
+        self.find_codes(block, rows);
+        self.number();
+    }
+
+    /// Finds the shapes of these rows of a block, but does not number them: there may be many more codes than
+    /// shapes.
+    fn find_codes(&mut self, block: &Block, rows: &[usize]) {
         self.of_rows.clear();
-        self.of_rows.resize(rows.len(), 0);
         self.count = 1;
         let is_all = rows.len() == block.rows;
         for column in NAMES {
@@ -59,13 +65,18 @@ impl Shapes {
                 self.refine(2, rows.iter().map(is_known));
             }
         }
-        self.number();
+        self.of_rows.resize(rows.len(), 0);
     }
 
     /// Splits each shape into a shape for each id, so that rows of one shape have the same id. All ids are
     /// below `distinct`. Many of the new shapes may have no row, until [`Shapes::number`] numbers
     /// those that have one.
     fn refine(&mut self, distinct: usize, ids: impl Iterator<Item = u32>) {
+        if self.of_rows.is_empty() {
+            self.of_rows.extend(ids);
+            self.count = distinct;
+            return;
+        }
         if self.count * distinct > CODES_MAX {
             self.number();
         }
@@ -150,29 +161,33 @@ impl Shapes {
         firsts
     }
 
-    /// Calls a function for the first I/O of each shape, with the number of I/Os of the shape and the number
-    /// of bytes that they moved together.
+    /// Finds the shapes of these rows. Calls a function for the first I/O of each shape, with the number of
+    /// I/Os of the shape and the number of bytes that they moved together.
     pub(crate) fn counts(
-        &self,
+        &mut self,
         block: &Block,
         rows: &[usize],
         mut of: impl FnMut(&Recorded, u64, u64),
     ) {
+        self.find_codes(block, rows);
         let mut sums = vec![(0_u64, 0_u64); self.count];
+        let mut firsts = Vec::new();
         let lengths = block.ints(column::BYTES);
-        let mut add = |shape: u32, length: i64| {
-            let (count, bytes) = &mut sums[shape as usize];
+        let mut add = |code: u32, row: usize| {
+            let (count, bytes) = &mut sums[code as usize];
+            if *count == 0 {
+                firsts.push((code, row));
+            }
             *count += 1;
-            *bytes = bytes.saturating_add(length as u64);
+            *bytes = bytes.saturating_add(lengths[row] as u64);
         };
-        let shapes = self.of_rows.iter();
-        match rows.len() == block.rows {
-            true => (shapes.zip(lengths)).for_each(|(shape, length)| add(*shape, *length)),
-            false => (shapes.zip(rows)).for_each(|(shape, row)| add(*shape, lengths[*row])),
-        }
-        for (first, (count, bytes)) in self.firsts(block, rows).iter().zip(sums) {
+        let codes = self.of_rows.iter();
+        codes.zip(rows).for_each(|(code, row)| add(*code, *row));
+        for (code, row) in firsts {
+            let first = Recorded::of_row(block, row);
+            let (count, bytes) = sums[code as usize];
             let bytes = if first.io.has_moved() { bytes } else { 0 };
-            of(first, count, bytes);
+            of(&first, count, bytes);
         }
     }
 }

@@ -47,7 +47,7 @@ pub use ios::{Recorded, column};
 pub use lasting::{CLEARED, RUNNING};
 pub use marks::{Event, Mark};
 pub use query::Query;
-pub use reader::{Blocks, Recording, read_unverified};
+pub use reader::{Blocks, Devices, Recording, read_unverified};
 pub use recorder::{Options, Recorder, SEAL_IOS, SEAL_NS, Summary};
 pub use seconds::{Count, Second};
 pub use selected::Selected;

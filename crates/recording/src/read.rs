@@ -168,10 +168,23 @@ impl TableFile {
         mut row_of: impl FnMut(&Block, usize),
     ) -> Result<(), Flaw> {
         let columns: Vec<usize> = (0..self.table.columns.len()).collect();
+        self.each_group(&columns, block, is_asked, |block| {
+            (0..block.rows).for_each(|row| row_of(block, row));
+        })
+    }
+
+    /// Calls a function for each of the requested row groups, with these columns in `block`.
+    pub(crate) fn each_group(
+        &self,
+        columns: &[usize],
+        block: &mut Block,
+        is_asked: impl Fn(usize) -> bool,
+        mut of: impl FnMut(&Block),
+    ) -> Result<(), Flaw> {
         for group in (0..self.groups()).filter(|group| is_asked(*group)) {
             block.begin(self.rows(group));
-            self.load(group, &columns, block)?;
-            (0..block.rows).for_each(|row| row_of(block, row));
+            self.load(group, columns, block)?;
+            of(block);
         }
         Ok(())
     }

@@ -3,10 +3,11 @@
 //! The reader keeps in memory the names of the files, one footer, and the requested columns of one row
 //! group: about 8 MB at most.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::block::Block;
 use crate::directory::{files, is_recording, segment_of};
@@ -21,6 +22,9 @@ use crate::read::{Source, TableFile};
 use crate::seconds::{self, SECONDS, Second};
 use crate::selected::Selected;
 use crate::table::Table;
+
+/// Devices, each with the word of its layer and its name.
+pub type Devices = BTreeSet<(Arc<str>, Arc<str>)>;
 
 /// A recording, with the files of I/Os that it had when the caller opened it.
 #[derive(Clone, Debug)]
@@ -153,6 +157,29 @@ impl Recording {
         })
     }
 
+    /// The devices of which the recording has counts of seconds, and the seconds since 1970 from the first to
+    /// the last of them.
+    pub fn counted(
+        &self,
+        damaged: &mut Vec<RecordingError>,
+    ) -> Result<(Devices, Range<u64>), RecordingError> {
+        let columns = [seconds::SECOND, seconds::LAYER, seconds::DEVICE];
+        let (mut devices, mut first, mut last) = (Devices::new(), u64::MAX, 0);
+        self.row_groups(
+            &SECONDS,
+            &columns,
+            damaged,
+            |_, _| true,
+            |block| {
+                devices.extend(seconds::devices(block));
+                for second in block.ints(seconds::SECOND) {
+                    (first, last) = (first.min(*second as u64), last.max(*second as u64));
+                }
+            },
+        )?;
+        Ok((devices, first..last.saturating_add(1)))
+    }
+
     /// Calls a function for each row of the requested row groups of a table, except the rows of damaged
     /// files.
     fn rows(
@@ -162,6 +189,22 @@ impl Recording {
         is_asked: impl Fn(&TableFile, usize) -> bool,
         mut row_of: impl FnMut(&Block, usize),
     ) -> Result<(), RecordingError> {
+        let columns: Vec<usize> = (0..table.columns.len()).collect();
+        self.row_groups(table, &columns, damaged, is_asked, |block| {
+            (0..block.rows).for_each(|row| row_of(block, row));
+        })
+    }
+
+    /// Calls a function for each of the requested row groups of a table, with these columns, except the row
+    /// groups of damaged files.
+    fn row_groups(
+        &self,
+        table: &'static Table,
+        columns: &[usize],
+        damaged: &mut Vec<RecordingError>,
+        is_asked: impl Fn(&TableFile, usize) -> bool,
+        mut of: impl FnMut(&Block),
+    ) -> Result<(), RecordingError> {
         let mut block = Block::new(table);
         for (name, _) in files(&self.root, table)? {
             let path = self.root.join(table.name).join(name);
@@ -170,7 +213,7 @@ impl Recording {
                     return Ok(());
                 };
                 let is_asked = |group| is_asked(&file, group);
-                let read = file.each_row(&mut block, is_asked, &mut row_of);
+                let read = file.each_group(columns, &mut block, is_asked, &mut of);
                 read.map_err(|flaw| flaw.of(&path))
             };
             match read() {

@@ -322,4 +322,16 @@ impl Second {
 }
 
 /// The index of the column `second` in the table.
-pub(crate) const SECOND: usize = column::SECOND;
+pub(crate) use column::{DEVICE, LAYER, SECOND};
+
+/// The devices of a block, each with the word of its layer and its name. A device can come several times. The
+/// rows of one device follow one another, so this function looks at few of them.
+pub(crate) fn devices(block: &Block) -> impl Iterator<Item = (Arc<str>, Arc<str>)> {
+    let ids = |row| (block.text_id(LAYER, row), block.text_id(DEVICE, row));
+    let is_first = move |row: &usize| *row == 0 || ids(*row) != ids(row - 1);
+    let named = |row| {
+        let (layer, device) = (block.name(LAYER, row)?, block.name(DEVICE, row)?);
+        Some((Arc::clone(layer), Arc::clone(device)))
+    };
+    (0..block.rows).filter(is_first).filter_map(named)
+}

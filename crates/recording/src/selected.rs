@@ -52,7 +52,6 @@ impl Selected {
     /// Calls a function once for each set of I/Os with the same names, with the first of them, how many there
     /// are, and how many bytes they moved together.
     pub fn counts(&mut self, of: impl FnMut(&Recorded, u64, u64)) {
-        self.shapes.find(&self.block, &self.rows);
         self.shapes.counts(&self.block, &self.rows, of);
     }
 

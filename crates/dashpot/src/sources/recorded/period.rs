@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dashpot_engine::Duration;
@@ -53,12 +54,15 @@ impl Recorded {
         let history = History::of(&marks);
         let gaps = recording.gaps(&marks);
         let counted = Counted::of_gaps(&gaps);
-        let Table { mut known, seconds } = Table::of(&recording, &mut damaged)?;
+        let (devices, seconds) = recording.counted(&mut damaged)?;
         for error in damaged {
             complain(format_args!(
                 "{error}. The report goes on without it: counts of seconds, or marks, are missing."
             ));
         }
+        let by_layer =
+            |(layer, device): &(Arc<str>, Arc<str>)| (Layer::of_word(layer), device.to_string());
+        let mut known: BTreeSet<_> = devices.iter().map(by_layer).collect();
         known.extend(history.devices.iter().cloned());
         let singles = recording.period().map(|(first_ns, last_ns)| Period {
             from_ns: first_ns,
@@ -389,32 +393,6 @@ fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
         }
     }
     Ok(Knows::Zios)
-}
-
-/// A summary of the table of seconds.
-struct Table {
-    /// The devices, by layer.
-    known: BTreeSet<(Layer, String)>,
-    /// The seconds since 1970 that the table has.
-    seconds: Range<u64>,
-}
-
-impl Table {
-    fn of(recording: &Recording, damaged: &mut Vec<RecordingError>) -> anyhow::Result<Table> {
-        let mut names = BTreeSet::new();
-        let (mut first, mut last) = (u64::MAX, 0);
-        recording.each_second(0, u64::MAX, damaged, |row| {
-            (first, last) = (first.min(row.second), last.max(row.second));
-            names.insert((row.layer, row.device));
-        })?;
-        let names = names.iter();
-        Ok(Table {
-            known: names
-                .map(|(layer, device)| (Layer::of_word(layer), device.to_string()))
-                .collect(),
-            seconds: first..last.saturating_add(1),
-        })
-    }
 }
 
 /// The period of single I/Os, extended by the seconds before and after it for which the recording has only
