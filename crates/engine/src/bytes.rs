@@ -43,6 +43,14 @@ pub enum Move {
         /// The source.
         from: Span,
     },
+    /// Lends a part of a buffer to a client's read, as the whole data of its reply. The driver takes the bytes
+    /// from the buffer when it sends the reply. Then the engine frees the buffer.
+    Lend {
+        /// The client's zio.
+        zio: ZioId,
+        /// The data.
+        from: Span,
+    },
     /// Writes zeroes into the reply of a client's read.
     ZeroOut {
         /// The client's zio.

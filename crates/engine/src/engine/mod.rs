@@ -215,7 +215,7 @@ impl Engine {
                     disk.replied(flight, offered, ctx);
                 });
                 if replied.is_none() {
-                    self.volume_replied(zio, offered);
+                    self.volume_replied(zio, offered, actions);
                 }
             }
             Input::SubmitToVolume(zio) => self.submit_to_volume(zio, actions),

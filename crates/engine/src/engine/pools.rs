@@ -198,16 +198,20 @@ impl Engine {
     }
 
     #[inline(never)]
-    pub(super) fn volume_replied(&mut self, zio: ZioId, offered: Instant) {
-        let Some(pool) = self.pools.iter_mut().find(|pool| pool.has(zio)) else {
+    pub(super) fn volume_replied(
+        &mut self,
+        zio: ZioId,
+        offered: Instant,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(at) = self.pools.iter().position(|pool| pool.has(zio)) else {
             return;
         };
         if self.events.wanted {
-            self.events
-                .waiting
-                .extend(pool.event(zio, offered, self.now));
+            let event = self.pools[at].event(zio, offered, self.now);
+            self.events.waiting.extend(event);
         }
-        pool.replied(zio, offered, self.now);
+        self.with_pool(at, actions, |pool, step| pool.replied(zio, offered, step));
     }
 
     #[cold]

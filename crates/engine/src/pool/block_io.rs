@@ -33,7 +33,7 @@ pub(super) struct BlockWrite {
 impl BlockWrite {
     /// Whether the block table names this write as the current write of its block.
     pub(super) fn is_of_block(&self) -> bool {
-        self.count == 1 && !matches!(self.cause, Cause::Extent(_))
+        self.count == 1 && matches!(self.cause, Cause::Dirty(_) | Cause::Replaced)
     }
 }
 

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::block_io::Cause;
+use super::block_io::{BlockWrite, Cause};
 use super::blocks::{Block, Lock};
 use super::cut::{Cut, Stage};
 use super::home::free_content;
@@ -76,16 +76,22 @@ impl Pool {
     }
 
     fn begin_cut(&mut self) {
-        let reads = match self.cut.take() {
+        let (reads, writes) = match self.cut.take() {
             // The previous cut has not ended, and no request has started since that cut.
-            Some(cut) if self.reads.count() == 0 => cut.reads,
-            _ => core::mem::take(&mut self.reads).into_values(),
+            Some(cut) if self.reads.count() == 0 && self.writes.count() == 0 => {
+                (cut.reads, cut.writes)
+            }
+            _ => (
+                core::mem::take(&mut self.reads).into_values(),
+                core::mem::take(&mut self.writes).into_values(),
+            ),
         };
         self.cut = Some(Box::new(Cut {
             stage: Stage::Blocks,
             volume: 0,
             at: 0,
             reads,
+            writes,
             waiting: VecDeque::new(),
         }));
     }
@@ -109,9 +115,6 @@ impl Pool {
             (cut.volume, cut.at) = (cut.volume + 1, 0);
             if cut.volume >= self.volumes.len() {
                 (cut.stage, cut.volume) = (cut.stage.next(), 0);
-            }
-            if cut.stage == Stage::Over {
-                self.writes.clear();
             }
         }
         self.cut = Some(cut);
@@ -137,6 +140,11 @@ impl Pool {
                 read.iter().for_each(|read| step.free(read.buf));
                 return read.is_some();
             }
+            Stage::Writes => {
+                let write = cut.writes.next();
+                write.iter().for_each(|write| lose_write(write, step));
+                return write.is_some();
+            }
             Stage::Over => return self.start_next(cut, step),
         };
         cut.at = next.unwrap_or(cut.at);
@@ -150,12 +158,6 @@ impl Pool {
         let block: Block = volume.blocks.edit(at, core::mem::take);
         for content in block.contents() {
             free_content(content, step);
-        }
-        // The content of any other write is a version of the block.
-        if let Some(write) = block.write().map(|id| &self.writes[id])
-            && matches!(write.cause, Cause::Through(_) | Cause::Replaced)
-        {
-            free_content(write.content, step);
         }
         while volume.watchers.take(at).is_some() {}
         Some(at + 1)
@@ -188,6 +190,13 @@ impl Pool {
         if let Some(cut) = &mut self.cut {
             cut.waiting.retain(|other| *other != id);
         }
+    }
+}
+
+/// Frees the content of a write, unless the content is a version of a block.
+fn lose_write(write: &BlockWrite, step: &mut Step<'_>) {
+    if matches!(write.cause, Cause::Through(_) | Cause::Replaced) {
+        free_content(write.content, step);
     }
 }
 

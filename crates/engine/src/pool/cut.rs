@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use super::block_io::BlockRead;
+use super::block_io::{BlockRead, BlockWrite};
 use super::slab::Values;
 use crate::zio::ZioId;
 
@@ -15,6 +15,8 @@ pub(super) struct Cut {
     pub(super) at: u32,
     /// The reads of blocks that were in flight.
     pub(super) reads: Values<BlockRead>,
+    /// The writes that were in flight or queued.
+    pub(super) writes: Values<BlockWrite>,
     /// Requests that came after the cut, in the order of arrival.
     pub(super) waiting: VecDeque<ZioId>,
 }
@@ -27,6 +29,7 @@ pub(super) enum Stage {
     Locks,
     Places,
     Reads,
+    Writes,
     /// Nothing is left to lose, so the waiting requests start.
     Over,
 }
@@ -38,7 +41,8 @@ impl Stage {
             Stage::Extents => Stage::Locks,
             Stage::Locks => Stage::Places,
             Stage::Places => Stage::Reads,
-            Stage::Reads | Stage::Over => Stage::Over,
+            Stage::Reads => Stage::Writes,
+            Stage::Writes | Stage::Over => Stage::Over,
         }
     }
 }

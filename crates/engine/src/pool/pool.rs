@@ -243,10 +243,12 @@ impl Pool {
     }
 
     /// Notes that the reply has left.
-    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, now: Instant) {
+    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, step: &mut Step<'_>) {
         let Some(request) = self.requests.remove(id) else {
             return;
         };
+        request.lent.into_iter().for_each(|buf| step.free(buf));
+        let now = step.now;
         let volume = &mut self.volumes[request.volume];
         volume.occupancy.leave(now, &mut volume.stats);
         let stats = volume.stats.op_mut(request.zio.op);
@@ -470,8 +472,10 @@ impl Pool {
             let volume = &mut self.volumes[request.volume];
             volume.occupancy.leave(step.now, &mut volume.stats);
             volume.stats.aborted += 1;
+            let lent = request.lent;
             self.requests.remove(id);
             step.actions.push(Action::Drop(id));
+            lent.into_iter().for_each(|buf| step.free(buf));
             return;
         }
         request.go_to(Phase::Reply, step.now);

@@ -180,17 +180,26 @@ impl Pool {
                 return self.edge_read(volume, block, read.buf, outcome, step);
             }
             (Then::Reply { at, length, to }, Ok(())) => {
-                let from = Span {
-                    buf: read.buf,
-                    at,
-                    length,
-                };
-                let zio = read.zio;
-                step.move_bytes(Move::CopyOut { zio, to, from });
-                step.free(read.buf);
+                let buf = read.buf;
+                self.put_in_reply(read.zio, to, Span { buf, at, length }, step);
             }
             (_, Err(_)) => step.free(read.buf),
         }
         self.one_less(read.zio, outcome, step);
+    }
+
+    /// Puts bytes into the reply of a read: lends the buffer if the reply has no other bytes, and otherwise
+    /// copies them and frees the buffer.
+    fn put_in_reply(&mut self, zio: ZioId, to: u32, from: Span, step: &mut Step<'_>) {
+        match self.requests.get_mut(zio) {
+            Some(request) if from.length == request.zio.length => {
+                request.lent = Some(from.buf);
+                step.move_bytes(Move::Lend { zio, from });
+            }
+            _ => {
+                step.move_bytes(Move::CopyOut { zio, to, from });
+                step.free(from.buf);
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::bytes::Buf;
 use crate::event::{Device, Event};
 use crate::stats::{InFlight, Wait};
 use crate::time::Instant;
@@ -54,6 +55,8 @@ pub(super) struct Request {
     /// Whether the request needs the old content of its first or its last block.
     pub(super) has_edges: bool,
     pub(super) outcome: Outcome,
+    /// The buffer with the data of the reply, if the pool has lent one.
+    pub(super) lent: Option<Buf>,
     /// Whether the client's connection is gone.
     pub(super) aborted: bool,
     /// The index of the request's id in [`Requests::live`].
@@ -77,6 +80,7 @@ impl Request {
             began: now,
             has_edges: false,
             outcome: Ok(()),
+            lent: None,
             aborted: false,
             at: 0,
         }

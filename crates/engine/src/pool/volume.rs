@@ -199,6 +199,9 @@ impl Volume {
     /// newer than an extent, because a newer extent would have dropped the version. `open` is the open txg.
     #[inline]
     pub(super) fn content(&self, block: u32, open: u64) -> Option<Content> {
+        if self.write == WritePolicy::Through {
+            return None;
+        }
         let version = self.newest(block, open).map(|(_, content)| content);
         version.or_else(|| self.extents.content(block))
     }

@@ -230,6 +230,9 @@ impl Pool {
     /// The buffer of a block's version in the open txg. `None` if there is none, or if the buffer must not be
     /// modified because a disk works on it.
     fn own_buffer(&self, volume: usize, block: u32) -> Option<Buf> {
+        if self.volumes[volume].write == WritePolicy::Through {
+            return None;
+        }
         let block = self.volumes[volume].blocks.get(block);
         let own = block.version(slot_of(self.txgs.open()))?.buf()?;
         let written = block.write().and_then(|id| self.writes[id].content.buf());

@@ -30,6 +30,8 @@ pub(crate) struct Machine {
     caches: Vec<Cache>,
     buffers: BTreeMap<Buf, Vec<u8>>,
     payloads: BTreeMap<ZioId, Vec<u8>>,
+    /// The parts of buffers that are lent to reads.
+    lent: BTreeMap<ZioId, Span>,
     /// The zios at the disks, each with the moment at which its disk finishes.
     working: BTreeMap<(Instant, u64), ZioId>,
     started: u64,
@@ -100,6 +102,7 @@ impl Machine {
             caches: vec![Cache::new(disk_size as usize); count],
             buffers: BTreeMap::new(),
             payloads: BTreeMap::new(),
+            lent: BTreeMap::new(),
             working: BTreeMap::new(),
             started: 0,
             random: Random::new(seed),
@@ -165,6 +168,7 @@ impl Machine {
             disk.clone_from(&cache.kept);
         }
         self.payloads.clear();
+        self.lent.clear();
         self.ended.clear();
         let repair = Command::Repair(PoolId(0));
         self.step(Input::Command(CommandId(2), repair));
@@ -203,6 +207,7 @@ impl Machine {
             disk.clone_from(&cache.kept);
         }
         self.payloads.clear();
+        self.lent.clear();
         self.ended.clear();
         self.start_from_record();
     }
@@ -342,16 +347,12 @@ impl Machine {
                 }
                 Action::Move(step) => self.move_bytes(step),
                 Action::Complete(id, outcome) => {
-                    let data = self.payloads.remove(&id).unwrap();
+                    let mut data = self.payloads.remove(&id).unwrap();
+                    if let Some(lent) = self.lent.remove(&id) {
+                        data.copy_from_slice(self.span(lent));
+                    }
                     self.ended.push((id, outcome, data));
-                    self.engine.step(
-                        self.now,
-                        Input::Replied {
-                            zio: id,
-                            offered: self.now,
-                        },
-                        &mut Vec::new(),
-                    );
+                    self.replied(id);
                 }
                 Action::Record(pool) => {
                     assert!(self.keeps_record && self.next_record.is_none());
@@ -427,6 +428,19 @@ impl Machine {
         zio.is_some()
     }
 
+    fn replied(&mut self, zio: ZioId) {
+        let mut actions = Vec::new();
+        let offered = self.now;
+        let input = Input::Replied { zio, offered };
+        self.engine.step(self.now, input, &mut actions);
+        for action in actions {
+            let Action::Move(step) = action else {
+                panic!("{action:?} after a reply");
+            };
+            self.move_bytes(step);
+        }
+    }
+
     fn span(&mut self, span: Span) -> &mut [u8] {
         let bytes = self.buffers.entry(span.buf).or_default();
         bytes.resize(self.block_size as usize, 0xee);
@@ -443,6 +457,9 @@ impl Machine {
                 let data = self.span(from).to_vec();
                 let reply = self.payloads.get_mut(&zio).unwrap();
                 reply[to as usize..][..data.len()].copy_from_slice(&data);
+            }
+            Move::Lend { zio, from } => {
+                self.lent.insert(zio, from);
             }
             Move::ZeroOut { zio, to, length } => {
                 let reply = self.payloads.get_mut(&zio).unwrap();

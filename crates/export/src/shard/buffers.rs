@@ -8,19 +8,33 @@ pub(super) struct Buffers {
 impl Buffers {
     /// Takes an empty buffer with room for `length` bytes.
     pub(super) fn take(&mut self, length: u32) -> Vec<u8> {
-        let mut buffer = match length as usize <= SPARE_LENGTH {
-            true => self.spare.pop().unwrap_or_default(),
-            false => Vec::new(),
-        };
+        let mut buffer = self.spare(length);
+        buffer.clear();
         buffer.reserve_exact(length as usize);
         buffer
     }
 
+    /// Takes a buffer of `length` bytes. The caller must overwrite them all: they may be bytes of an earlier
+    /// use, because writing zeroes takes long.
+    pub(super) fn take_full(&mut self, length: u32) -> Vec<u8> {
+        let mut buffer = self.spare(length);
+        let length = length as usize;
+        buffer.reserve_exact(length.saturating_sub(buffer.len()));
+        buffer.resize(length, 0);
+        buffer
+    }
+
     /// Takes a buffer back.
-    pub(super) fn give(&mut self, mut buffer: Vec<u8>) {
+    pub(super) fn give(&mut self, buffer: Vec<u8>) {
         if (1..=SPARE_LENGTH).contains(&buffer.capacity()) && self.spare.len() < SPARES {
-            buffer.clear();
             self.spare.push(buffer);
+        }
+    }
+
+    fn spare(&mut self, length: u32) -> Vec<u8> {
+        match length as usize <= SPARE_LENGTH {
+            true => self.spare.pop().unwrap_or_default(),
+            false => Vec::new(),
         }
     }
 }

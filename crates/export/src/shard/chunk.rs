@@ -5,9 +5,10 @@
 
 use std::io::IoSlice;
 
-use dashpot_engine::ZioId;
+use dashpot_engine::{Span, ZioId};
 
-use super::slots::Slots;
+use super::block_memory::BlockMemory;
+use super::slots::{Slot, Slots};
 use crate::frontend::Session;
 use crate::frontend::boundary::{Frontend, Operation, SendLimits};
 use crate::store::{SLICE, Store};
@@ -51,6 +52,43 @@ struct Data {
     zio: ZioId,
     start: u32,
     length: u32,
+}
+
+/// Where the data of replies is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sources<'a> {
+    pub(super) slots: &'a Slots,
+    pub(super) blocks: &'a BlockMemory,
+    /// The store of the device that all zios of a connection go to.
+    pub(super) store: Option<&'a Store>,
+}
+
+impl<'a> Sources<'a> {
+    /// Passes the slices of data to `push`, in their order.
+    fn slices(&self, data: &Data, push: impl FnMut(&'a [u8])) {
+        let Some(slot) = self.slots.get(data.zio) else {
+            return;
+        };
+        if let Some(bytes) = self.in_memory(slot, data) {
+            return Some(bytes).into_iter().for_each(push);
+        }
+        let offset = slot.request().offset + u64::from(data.start);
+        let slices = |store: &'a Store| store.slices(offset, data.length.into());
+        self.store.into_iter().flat_map(slices).for_each(push);
+    }
+
+    /// The data, if it is in a block that is lent to the zio, or in the zio's own buffer.
+    fn in_memory(&self, slot: &'a Slot, data: &Data) -> Option<&'a [u8]> {
+        let (start, length) = (data.start as usize, data.length as usize);
+        match slot.lent() {
+            Some(Span { buf, at, .. }) => self.blocks.read(Span {
+                buf,
+                at: at + data.start,
+                length: data.length,
+            }),
+            None => slot.payload().get(start..start + length),
+        }
+    }
 }
 
 impl Chunk {
@@ -159,8 +197,7 @@ impl Chunk {
     /// The bytes that the transport has not accepted yet.
     pub(super) fn slices<'a, 'b>(
         &'a self,
-        slots: &'a Slots,
-        store: Option<&'a Store>,
+        sources: Sources<'a>,
         room: &'b mut [IoSlice<'a>; SLICES_MAX],
     ) -> &'b [IoSlice<'a>] {
         let mut count = 0;
@@ -172,18 +209,7 @@ impl Chunk {
         for data in &self.data {
             push(&self.heads[from..data.after]);
             from = data.after;
-            let Some(slot) = slots.get(data.zio) else {
-                continue;
-            };
-            let (start, length) = (data.start as usize, data.length as usize);
-            match slot.payload().get(start..start + length) {
-                Some(payload) => push(payload),
-                None => {
-                    let offset = slot.request().offset + u64::from(data.start);
-                    let slices = |store: &'a Store| store.slices(offset, data.length.into());
-                    store.into_iter().flat_map(slices).for_each(&mut push);
-                }
-            }
+            sources.slices(data, &mut push);
         }
         push(&self.heads[from..]);
         let mut slices = &mut room[..count];

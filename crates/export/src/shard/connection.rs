@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use dashpot_engine::{ClientId, Instant};
 
-use super::chunk::{Chunk, SLICES_MAX};
+use super::chunk::{Chunk, SLICES_MAX, Sources};
 use super::intake::Inlet;
 use super::outbox::Outlet;
 use super::slots::{Slots, ZioList};
@@ -15,7 +15,7 @@ use crate::frontend::boundary::{
     Arrival, Decoded, Done, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
 };
 use crate::message::{Attachment, Handover};
-use crate::store::{Extent, Store};
+use crate::store::Extent;
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -225,14 +225,13 @@ impl Connection {
     pub(super) fn offer(
         &mut self,
         chunk: &Chunk,
-        slots: &Slots,
-        store: Option<&Store>,
+        sources: Sources<'_>,
     ) -> rustix::io::Result<usize> {
         if chunk.is_empty() || self.peer_gone {
             return Ok(chunk.left());
         }
         let mut room = [IoSlice::new(&[]); SLICES_MAX];
-        self.session.send(chunk.slices(slots, store, &mut room))
+        self.session.send(chunk.slices(sources, &mut room))
     }
 
     /// Begins the work that the frontend itself does for a request, and calls `done` when this work ends.

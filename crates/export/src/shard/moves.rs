@@ -22,6 +22,11 @@ impl Shard {
                     reply.copy_from_slice(bytes);
                 }
             }
+            Move::Lend { zio, from } => {
+                if let Some(slot) = self.slots.get_mut(zio) {
+                    slot.lend(from);
+                }
+            }
             Move::ZeroOut { zio, to, length } => {
                 if let Some(reply) = reply_part(&mut self.slots, &mut self.buffers, zio, to, length)
                 {

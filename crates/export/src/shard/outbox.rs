@@ -195,7 +195,8 @@ mod tests {
     use crate::export::ExportId;
     use crate::frontend::boundary::{Operation, Request, SendLimits};
     use crate::frontend::{Session, nbd};
-    use crate::shard::chunk::{Chunk, SLICES_MAX};
+    use crate::shard::block_memory::BlockMemory;
+    use crate::shard::chunk::{Chunk, SLICES_MAX, Sources};
     use crate::shard::slots::{Origin, Slot, Slots, ZioList};
     use crate::store::Store;
     use dashpot_engine::{ClientId, Device, DiskId, ZioId};
@@ -240,7 +241,12 @@ mod tests {
                 return all;
             }
             let mut room = [IoSlice::new(&[]); SLICES_MAX];
-            let slices = chunk.slices(slots, Some(&Store::Null), &mut room);
+            let sources = Sources {
+                slots,
+                blocks: &BlockMemory::default(),
+                store: Some(&Store::Null),
+            };
+            let slices = chunk.slices(sources, &mut room);
             let bytes = slices.iter().map(|slice| slice.len()).sum();
             assert_eq!(bytes, chunk.left());
             all.push((bytes, chunk.zios().to_vec()));

@@ -87,8 +87,7 @@ impl Shard {
         Some(match zio.op {
             Op::Read if store.reads_slowly(length) => Attempt::WouldBlock,
             Op::Read => {
-                *bytes = self.buffers.take(zio.length);
-                bytes.resize(zio.length as usize, 0);
+                *bytes = self.buffers.take_full(zio.length);
                 store.read(offset, bytes)
             }
             Op::Write if bytes.len() as u64 != length => Attempt::Done(Err(Errno::Io)),

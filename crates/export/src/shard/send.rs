@@ -3,7 +3,7 @@
 use dashpot_engine::{Input, ZioId};
 
 use super::Shard;
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Sources};
 use super::connection::Connection;
 
 impl Shard {
@@ -116,8 +116,12 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(at) else {
             return Ok(0);
         };
-        let store = self.stores.of(self.exports.device(connection.export()));
-        connection.offer(chunk, &self.slots, store)
+        let sources = Sources {
+            slots: &self.slots,
+            blocks: &self.blocks,
+            store: self.stores.of(self.exports.device(connection.export())),
+        };
+        connection.offer(chunk, sources)
     }
 
     /// Fills a chunk with as many replies as fit. If whole replies leave the queue, the shard may be able to

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashpot_engine::{ClientId, Device, Instant, Outcome, ZioId};
+use dashpot_engine::{ClientId, Device, Instant, Outcome, Span, ZioId};
 
 use super::buffers::Buffers;
 use crate::export::ExportId;
@@ -22,6 +22,8 @@ pub(super) struct Slot {
     request: Request,
     /// The bytes to write, or those that were read. Empty for most of the zio's life.
     payload: Vec<u8>,
+    /// The part of a volume's block that is the data of the reply, if the engine has lent one.
+    lent: Option<Span>,
     /// How many bytes are charged to the budget for the zio.
     charged: u64,
     /// Set to tell a worker thread not to start the zio's work any more.
@@ -59,6 +61,7 @@ impl Slot {
             device,
             request,
             payload: Vec::new(),
+            lent: None,
             charged,
             cancelled: None,
             outcome: None,
@@ -117,10 +120,19 @@ impl Slot {
     /// The buffer for the data of a read's reply, which the caller fills part by part.
     pub(super) fn reply_mut(&mut self, buffers: &mut Buffers) -> &mut [u8] {
         if self.payload.is_empty() {
-            self.payload = buffers.take(self.request.length);
-            self.payload.resize(self.request.length as usize, 0);
+            self.payload = buffers.take_full(self.request.length);
         }
         &mut self.payload
+    }
+
+    /// Notes the part of a volume's block that is the whole data of the reply.
+    pub(super) fn lend(&mut self, from: Span) {
+        self.lent = Some(from);
+    }
+
+    #[inline]
+    pub(super) fn lent(&self) -> Option<Span> {
+        self.lent
     }
 
     /// Notes the outcome that the engine decided.

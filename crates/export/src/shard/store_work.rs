@@ -35,8 +35,7 @@ impl Shard {
             Operation::Read if store.reads_at_reply() => return Some(Ok(())),
             Operation::Read if store.reads_slowly(length) => Attempt::WouldBlock,
             Operation::Read => {
-                let mut payload = self.buffers.take(request.length);
-                payload.resize(request.length as usize, 0);
+                let mut payload = self.buffers.take_full(request.length);
                 let attempt = store.read(offset, &mut payload);
                 slot.put_payload(payload);
                 attempt

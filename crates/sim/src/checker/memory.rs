@@ -1,4 +1,5 @@
-//! The contents of buffers. A buffer must not change while a disk reads or fills it.
+//! The contents of buffers. A buffer must not change while a disk reads or fills it, or while it is lent to a
+//! client's read.
 
 use dashpot_engine::{Buf, Span};
 
@@ -18,6 +19,8 @@ struct Buffer {
     size: Option<u32>,
     /// How many disks now write out the buffer, or read into it.
     disks: u32,
+    /// Whether the buffer holds the data of a reply.
+    lent: bool,
 }
 
 impl Memory {
@@ -68,6 +71,16 @@ impl Memory {
         self.get_mut(buf).disks -= 1;
     }
 
+    /// Notes that the buffer holds the data of a reply.
+    pub(crate) fn lend(&mut self, buf: Buf) {
+        self.get_mut(buf).lent = true;
+    }
+
+    /// Notes that the reply with the buffer's data has left, or never will.
+    pub(crate) fn take_back(&mut self, buf: Buf) {
+        self.get_mut(buf).lent = false;
+    }
+
     fn get_mut(&mut self, buf: Buf) -> &mut Buffer {
         let at = buf.0 as usize;
         if self.buffers.len() <= at {
@@ -83,6 +96,9 @@ impl Memory {
                 "buffer {} is changed while a disk works on it",
                 buf.0
             ));
+        }
+        if buffer.lent {
+            return Err(format!("buffer {} is changed while it is lent", buf.0));
         }
         Ok(buffer)
     }

@@ -57,6 +57,8 @@ struct ClientWork {
     writing: Option<Writing>,
     /// The part of a read's reply that is known so far.
     reply: Vec<Content>,
+    /// The part of a buffer that is lent to the read, as the whole data of its reply.
+    lent: Option<Span>,
     /// Whether a disk outside of pools works on the zio.
     at_disk: bool,
 }
@@ -99,6 +101,7 @@ impl Checker {
             submitted: 0,
             writing: None,
             reply: Vec::new(),
+            lent: None,
             at_disk: false,
         };
         match request.op {
@@ -177,11 +180,15 @@ impl Checker {
     fn take_client(&mut self, zio: ZioId) -> Result<ClientWork, String> {
         let work = self.clients.get_mut(zio.0 as usize);
         let work = work.and_then(Option::take);
-        let work = work.ok_or_else(|| format!("zio {} ends twice, or never began", zio.0))?;
+        let mut work = work.ok_or_else(|| format!("zio {} ends twice, or never began", zio.0))?;
         if work.at_disk {
             return Err(format!("zio {} ends while its disk works on it", zio.0));
         }
         self.views.ended(&work.request);
+        if let Some(lent) = work.lent {
+            work.reply = self.memory.read(lent).collect();
+            self.memory.take_back(lent.buf);
+        }
         Ok(work)
     }
 
@@ -207,6 +214,12 @@ impl Checker {
                 self.learn_size(zio, from)?;
                 let contents: Vec<Content> = self.memory.read(from).collect();
                 self.reply(zio, to, &contents)
+            }
+            Move::Lend { zio, from } => {
+                self.learn_size(zio, from)?;
+                self.client(zio)?.lent = Some(from);
+                self.memory.lend(from.buf);
+                Ok(())
             }
             Move::ZeroOut { zio, to, length } => {
                 let (_, sectors) = sectors_of(0, length);
