@@ -17,9 +17,13 @@ use crate::zio::{Op, Outcome, ZioId};
 impl Pool {
     /// Reads the parts of blocks that a write does not replace, unless memory has them.
     pub(super) fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
+        let Some((volume, zio)) = self.begin(id, Phase::Reading, step.now) else {
             return;
         };
+        if self.volumes[volume].are_whole(&zio) {
+            self.filled(id, step);
+            return;
+        }
         // An extra pending count keeps the request from continuing before all of its reads have begun.
         self.add_pending(id, 1);
         for block in self.edges_of(id) {

@@ -184,15 +184,20 @@ impl Volume {
     /// request uses. If the throttle holds the write back, the write takes its locks after all.
     #[inline]
     pub(super) fn takes_at_once(&self, zio: &Zio<VolumeId>) -> bool {
-        let size = u64::from(self.block_size);
-        let whole = (zio.offset | u64::from(zio.length)) & (size - 1) == 0;
         let free = |piece: Piece| match piece.is_run() {
             true => self
                 .first_obstacle(piece.block, piece.end(), false)
                 .is_none(),
             false => !self.is_locked(piece.block),
         };
-        whole && self.write == WritePolicy::Back && self.lock_pieces(zio).all(free)
+        self.are_whole(zio) && self.write == WritePolicy::Back && self.lock_pieces(zio).all(free)
+    }
+
+    /// Whether a zio covers all its blocks completely.
+    #[inline]
+    pub(super) fn are_whole(&self, zio: &Zio<VolumeId>) -> bool {
+        let size = u64::from(self.block_size);
+        (zio.offset | u64::from(zio.length)) & (size - 1) == 0
     }
 
     /// The content of a block in memory, if memory has the block. A version in the block table is always
