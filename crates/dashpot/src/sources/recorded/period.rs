@@ -10,7 +10,7 @@ use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
 use dashpot_recording::{
-    Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, RecordingError, Second, column,
+    Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, Second, column,
 };
 use dashpot_rules::ParseError;
 
