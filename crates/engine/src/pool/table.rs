@@ -49,7 +49,8 @@ impl<T: Copy + Default + PartialEq> Table<T> {
         let after = *value != T::default();
         if before != after {
             leaf.used[index / WORD] ^= 1 << (index % WORD);
-            let is_used = leaf.used != [0; LEAF / WORD];
+            // A comparison of arrays would call a function of the C library.
+            let is_used = leaf.used.iter().fold(0, |all, word| all | word) != 0;
             let word = &mut self.used[at / WORD];
             *word = *word & !(1 << (at % WORD)) | u64::from(is_used) << (at % WORD);
         }
