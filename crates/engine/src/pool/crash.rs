@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::block_io::{BlockWrite, Cause};
+use super::block_io::Cause;
 use super::blocks::{Block, Lock};
 use super::cut::{Cut, Stage};
 use super::home::free_content;
@@ -76,22 +76,10 @@ impl Pool {
     }
 
     fn begin_cut(&mut self) {
-        let (reads, writes) = match self.cut.take() {
-            // The previous cut has not ended, and no request has started since that cut.
-            Some(cut) if self.reads.count() == 0 && self.writes.count() == 0 => {
-                (cut.reads, cut.writes)
-            }
-            _ => (
-                core::mem::take(&mut self.reads).into_values(),
-                core::mem::take(&mut self.writes).into_values(),
-            ),
-        };
         self.cut = Some(Box::new(Cut {
             stage: Stage::Blocks,
             volume: 0,
             at: 0,
-            reads,
-            writes,
             waiting: VecDeque::new(),
         }));
     }
@@ -116,6 +104,10 @@ impl Pool {
             if cut.volume >= self.volumes.len() {
                 (cut.stage, cut.volume) = (cut.stage.next(), 0);
             }
+            if cut.stage == Stage::Over {
+                self.reads.clear();
+                self.writes.clear();
+            }
         }
         self.cut = Some(cut);
         false
@@ -135,16 +127,8 @@ impl Pool {
                 let placement = self.placement.as_mut();
                 placement.and_then(|placement| placement.lose_next(cut.volume, cut.at))
             }
-            Stage::Reads => {
-                let read = cut.reads.next();
-                read.iter().for_each(|read| step.free(read.buf));
-                return read.is_some();
-            }
-            Stage::Writes => {
-                let write = cut.writes.next();
-                write.iter().for_each(|write| lose_write(write, step));
-                return write.is_some();
-            }
+            Stage::Reads => self.lose_read(cut.at, step),
+            Stage::Writes => self.lose_write(cut.at, step),
             Stage::Over => return self.start_next(cut, step),
         };
         cut.at = next.unwrap_or(cut.at);
@@ -170,6 +154,25 @@ impl Pool {
         Some(at + 1)
     }
 
+    /// Loses a read that was in flight. Returns the slot at which to go on.
+    fn lose_read(&mut self, from: u32, step: &mut Step<'_>) -> Option<u32> {
+        let at = self.reads.next_live(from)?;
+        let read = self.reads.remove(at);
+        step.free(read.buf);
+        Some(at + 1)
+    }
+
+    /// Loses a write that was in flight or queued. Frees its content, unless the content was a version of a
+    /// block. Returns the slot at which to go on.
+    fn lose_write(&mut self, from: u32, step: &mut Step<'_>) -> Option<u32> {
+        let at = self.writes.next_live(from)?;
+        let write = self.writes.remove(at);
+        if matches!(write.cause, Cause::Through(_) | Cause::Replaced) {
+            free_content(write.content, step);
+        }
+        Some(at + 1)
+    }
+
     fn start_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
         // Other jobs of this step may have let earlier requests go on.
         while self.resume_next(step) {}
@@ -190,13 +193,6 @@ impl Pool {
         if let Some(cut) = &mut self.cut {
             cut.waiting.retain(|other| *other != id);
         }
-    }
-}
-
-/// Frees the content of a write, unless the content is a version of a block.
-fn lose_write(write: &BlockWrite, step: &mut Step<'_>) {
-    if matches!(write.cause, Cause::Through(_) | Cause::Replaced) {
-        free_content(write.content, step);
     }
 }
 

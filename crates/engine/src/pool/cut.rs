@@ -2,8 +2,6 @@
 
 use alloc::collections::VecDeque;
 
-use super::block_io::{BlockRead, BlockWrite};
-use super::slab::Values;
 use crate::zio::ZioId;
 
 /// A power cut whose work has not ended.
@@ -13,10 +11,6 @@ pub(super) struct Cut {
     /// The volume that the stage works on, and the first of its blocks that the stage has not yet looked at.
     pub(super) volume: usize,
     pub(super) at: u32,
-    /// The reads of blocks that were in flight.
-    pub(super) reads: Values<BlockRead>,
-    /// The writes that were in flight or queued.
-    pub(super) writes: Values<BlockWrite>,
     /// Requests that came after the cut, in the order of arrival.
     pub(super) waiting: VecDeque<ZioId>,
 }
@@ -28,7 +22,9 @@ pub(super) enum Stage {
     Extents,
     Locks,
     Places,
+    /// The reads of blocks that were in flight.
     Reads,
+    /// The writes that were in flight or queued.
     Writes,
     /// Nothing is left to lose, so the waiting requests start.
     Over,

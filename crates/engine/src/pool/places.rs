@@ -335,12 +335,11 @@ impl Pool {
 
     /// Makes the reads in flight of these blocks answer zeroes, because other blocks may now get their rows.
     fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
-        if self.reads.count() == 0 {
-            return;
-        }
-        for id in self.reads.live() {
+        let mut next = self.reads.next_live(0);
+        while let Some(id) = next {
             let read = &mut self.reads[id];
             read.trimmed |= read.volume == volume && blocks.contains(&read.block);
+            next = self.reads.next_live(id + 1);
         }
     }
 

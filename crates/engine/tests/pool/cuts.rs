@@ -3,9 +3,10 @@
 use dashpot_engine::pool::{
     Layout, LegacyConfig, MirrorStart, ThrottleConfig, Tunable, WritePolicy,
 };
-use dashpot_engine::{Command, Duration, Errno, Input, Op, PoolId};
+use dashpot_engine::{Command, Duration, Errno, Input, Op, PoolId, ZioId};
 
 use crate::hand::{BLOCK, Hand};
+use crate::machine::Machine;
 
 const POOL: PoolId = PoolId(0);
 
@@ -150,4 +151,43 @@ fn the_end_of_a_pool_fails_requests_that_wait_for_a_power_cut_once() {
     end_jobs(&mut hand);
     let failed = |id| (id, Err(Errno::Shutdown));
     assert_eq!(hand.ended, [2_000, 2_001, 2_002, 2_003].map(failed));
+}
+
+/// Two power cuts, the second while the work of the first goes on, take each buffer once: otherwise two
+/// later blocks would share a buffer.
+#[test]
+fn power_cuts_that_follow_each_other_take_each_buffer_once() {
+    let (block, size) = (512, 512 * 2_048);
+    let policies = [WritePolicy::Through, WritePolicy::Back];
+    for (seed, write) in (0..).zip(policies) {
+        for members in [&[1][..], &[2, 1]] {
+            let policy = (ThrottleConfig::None, write);
+            let mut machine = Machine::new(members, Layout::Static, policy, block, size, seed);
+            for round in 0..6 {
+                let bytes = vec![round + 1; 700 * block as usize + 100];
+                machine.submit(ZioId(1), Op::Write, false, 0, bytes);
+                for id in 0..600 {
+                    let offset = 1_024 * 512 + u64::from(id) * 512;
+                    machine.submit(ZioId(2 + id), Op::Read, false, offset, vec![0; 100]);
+                }
+                for _ in 0..u32::from(round) * 2 {
+                    machine.advance();
+                }
+                machine.crash();
+                machine.crash();
+                machine.submit(ZioId(1), Op::Write, false, 0, vec![1; 600 * 512]);
+                machine.advance();
+                machine.crash();
+                let bytes: Vec<u8> = (0..size as u32).map(|at| (at / 512 % 251) as u8).collect();
+                machine.submit(ZioId(1), Op::Write, true, 0, bytes.clone());
+                while machine.ended.is_empty() {
+                    assert!(machine.advance(), "the write never ends");
+                }
+                machine.ended.clear();
+                assert!(machine.read_all() == bytes, "{write:?}: wrong bytes");
+            }
+            while machine.advance() {}
+            assert_eq!(machine.buffers(), 0, "{write:?}: a buffer was never freed");
+        }
+    }
 }
