@@ -43,8 +43,8 @@ pub enum Move {
         /// The source.
         from: Span,
     },
-    /// Lends a part of a buffer to a client's read, as the whole data of its reply. The driver takes the bytes
-    /// from the buffer when it sends the reply. Then the engine frees the buffer.
+    /// Lends a part of a buffer, at least half of it, to a client's read, as the whole data of its reply. The
+    /// driver takes the bytes from the buffer when it sends the reply. Then the engine frees the buffer.
     Lend {
         /// The client's zio.
         zio: ZioId,

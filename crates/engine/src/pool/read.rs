@@ -6,7 +6,7 @@ use super::blocks::Content;
 use super::jobs::Job;
 use super::pool::Pool;
 use super::queue::Queued;
-use super::request::Phase;
+use super::request::{Phase, Request};
 use super::stats::Class;
 use super::step::Step;
 use super::tag::Tag;
@@ -188,15 +188,21 @@ impl Pool {
         self.one_less(read.zio, outcome, step);
     }
 
-    /// Puts bytes into the reply of a read: lends the buffer if the reply has no other bytes, and otherwise
-    /// copies them and frees the buffer.
+    /// Puts bytes into the reply of a read. Lends the buffer if the reply has no other bytes and they are at
+    /// least half of the buffer. Otherwise copies them and frees the buffer: the client may leave the reply
+    /// waiting, and the budget charges the read for its own length only.
     fn put_in_reply(&mut self, zio: ZioId, to: u32, from: Span, step: &mut Step<'_>) {
-        match self.requests.get_mut(zio) {
-            Some(request) if from.length == request.zio.length => {
+        let volumes = &self.volumes;
+        let lends = |request: &&mut Request| {
+            let size = volumes[request.volume].block_size;
+            from.length == request.zio.length && from.length >= size / 2
+        };
+        match self.requests.get_mut(zio).filter(lends) {
+            Some(request) => {
                 request.lent = Some(from.buf);
                 step.move_bytes(Move::Lend { zio, from });
             }
-            _ => {
+            None => {
                 step.move_bytes(Move::CopyOut { zio, to, from });
                 step.free(from.buf);
             }

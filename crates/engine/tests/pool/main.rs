@@ -9,6 +9,7 @@ mod cuts;
 mod dynamic;
 mod extents;
 mod hand;
+mod lent;
 mod locks;
 mod machine;
 mod memory;
