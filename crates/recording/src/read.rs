@@ -173,7 +173,9 @@ impl TableFile {
         })
     }
 
-    /// Calls a function for each of the requested row groups, with these columns in `block`.
+    /// Calls a function for each of the requested row groups, with these columns in `block`. The other columns
+    /// are not decoded, but must have their checksums, so that a damaged file is found whichever columns the
+    /// caller needs.
     pub(crate) fn each_group(
         &self,
         columns: &[usize],
@@ -181,7 +183,12 @@ impl TableFile {
         is_asked: impl Fn(usize) -> bool,
         mut of: impl FnMut(&Block),
     ) -> Result<(), Flaw> {
+        let all = 0..self.table.columns.len();
+        let others: Vec<usize> = all.filter(|column| !columns.contains(column)).collect();
         for group in (0..self.groups()).filter(|group| is_asked(*group)) {
+            for column in &others {
+                self.bytes_of(group, *column)?;
+            }
             block.begin(self.rows(group));
             self.load(group, columns, block)?;
             of(block);
@@ -204,15 +211,8 @@ impl TableFile {
         )
     }
 
-    fn column(
-        &self,
-        group: usize,
-        column: usize,
-        asked: Option<&[usize]>,
-        loaded: &mut Loaded,
-        scratch: &mut Scratch,
-    ) -> Result<(), Flaw> {
-        let rows = self.rows(group);
+    /// The bytes of a column of a row group, which must have their checksum.
+    fn bytes_of(&self, group: usize, column: usize) -> Result<Chunk, Flaw> {
         let chunk = self.meta.row_group(group).column(column);
         let place =
             seal::place(chunk, u64::MAX).ok_or_else(|| Flaw::damaged("a column is outside"))?;
@@ -224,7 +224,20 @@ impl TableFile {
         if self.is_verified && sum != Some(seal::checksum(&bytes).as_str()) {
             return Err(Flaw::damaged(format!("'{name}' has changed")));
         }
-        let chunk_reader = Arc::new(Chunk { start, bytes });
+        Ok(Chunk { start, bytes })
+    }
+
+    fn column(
+        &self,
+        group: usize,
+        column: usize,
+        asked: Option<&[usize]>,
+        loaded: &mut Loaded,
+        scratch: &mut Scratch,
+    ) -> Result<(), Flaw> {
+        let rows = self.rows(group);
+        let chunk = self.meta.row_group(group).column(column);
+        let chunk_reader = Arc::new(self.bytes_of(group, column)?);
         let pages = SerializedPageReader::new(chunk_reader, chunk, rows, None)?;
         let cell = self.table.columns[column].cell;
         let mut pages = CheckedPages {

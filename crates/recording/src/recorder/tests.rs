@@ -413,6 +413,35 @@ fn a_disk_that_refuses_stops_the_recording_and_not_the_caller() {
 }
 
 #[test]
+fn any_damage_of_the_seconds_is_told_with_their_devices() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let ios = Server::new(false).ios(4_950);
+    let clock = TestClock::at(ios[0].ended_ns);
+    let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
+    record(&mut recorder, &clock, &ios);
+    recorder.finish(&[]);
+    let recording = Recording::open(scratch.path()).expect("a recording");
+    let (name, _) = &files(scratch.path(), &SECONDS).expect("files of seconds")[0];
+    let path = scratch.path().join("seconds").join(name);
+    let whole = std::fs::read(&path).expect("a file");
+    let mut told = 0;
+    for at in (0..whole.len()).step_by(11) {
+        let mut changed = whole.clone();
+        changed[at] ^= 0xff;
+        std::fs::write(&path, &changed).expect("a changed file");
+        let (mut of_all, mut of_devices) = (Vec::new(), Vec::new());
+        recording
+            .each_second(0, u64::MAX, &mut of_all, |_| {})
+            .expect("seconds");
+        recording.counted(&mut of_devices).expect("devices");
+        let are_told = [of_all.len(), of_devices.len()];
+        assert_eq!(are_told[0], are_told[1], "byte {at} has changed");
+        told += are_told[1];
+    }
+    assert!(told > whole.len() / 20, "{told} changes are told");
+}
+
+#[test]
 fn a_writer_that_is_behind_makes_the_recorder_lose_whole_row_groups_and_count_them() {
     let scratch = tempfile::tempdir().expect("a directory");
     let ios = Server::new(false).ios(20 * GROUP_ROWS);
