@@ -405,11 +405,21 @@ fn a_disk_that_refuses_stops_the_recording_and_not_the_caller() {
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
     // Without the folder of I/Os, even root cannot write a file of I/Os.
     std::fs::remove_dir(scratch.path().join("ios")).expect("an empty folder");
-    record(&mut recorder, &clock, &ios);
+    recorder.mark(Event::Watched, Some("d"), None, Some("disk"));
+    ios[..100].iter().for_each(|io| recorder.add(io));
+    recorder.seal(&[]);
+    settle(&recorder, |_| false);
+    record(&mut recorder, &clock, &ios[100..]);
     let summary = recorder.finish(&[]);
     assert!(summary.stopped.is_some_and(|why| why.contains("ios")));
     std::fs::create_dir(scratch.path().join("ios")).expect("a folder");
-    assert!(has(scratch.path(), Event::Stopped));
+    // The I/Os that it could not write are lost, and their time must not look idle.
+    let expected = [
+        (Event::Watched, None),
+        (Event::Lost, Some(100)),
+        (Event::Stopped, None),
+    ];
+    assert_eq!(marks(scratch.path())[1..], expected);
 }
 
 #[test]

@@ -140,6 +140,10 @@ impl Writer {
 
     fn seal(&mut self, mut seal: Seal, give_back: &Sender<Batch>) -> Result<(), RecordingError> {
         self.finished += seal.batch.rows() as u64;
+        // If the file of I/Os cannot be written, the last file of marks still has these marks.
+        seal.marks
+            .iter()
+            .for_each(|mark| self.marks.push_mark(mark));
         for io in &seal.in_flight {
             if seal.batch.rows() >= GROUP_ROWS {
                 self.add(&seal.batch)?;
@@ -155,9 +159,6 @@ impl Writer {
         seal.seconds
             .iter()
             .for_each(|second| self.seconds.push_second(second));
-        seal.marks
-            .iter()
-            .for_each(|mark| self.marks.push_mark(mark));
         self.publish_seconds(&seal.now)?;
         self.publish_marks(&seal.now)?;
         self.make_room(0)?;
@@ -325,17 +326,26 @@ impl Writer {
     /// Stops recording, and writes a mark. The reserve is deleted to make room for the mark.
     fn stop(&mut self, error: &RecordingError) {
         self.state.stop(error.to_string());
-        self.state.add_lost(std::mem::take(&mut self.finished));
+        let lost = std::mem::take(&mut self.finished);
+        self.state.add_lost(lost);
         self.directory.use_reserve();
-        let now = self.clock.now();
-        self.marks.push_mark(&Mark {
+        let mark = |now: &Moment, event, n, text| Mark {
             at_ns: now.unix_ns,
             clock_ns: now.monotonic_ns,
-            event: Event::Stopped,
+            event,
             device: None,
-            n: None,
-            text: Some(error.to_string()),
-        });
+            n,
+            text,
+        };
+        if lost > 0 {
+            // Without this mark, the time since the last file would look idle. It must come before the end.
+            let n = i64::try_from(lost).unwrap_or(i64::MAX);
+            let lost = mark(&self.clock.now(), Event::Lost, Some(n), None);
+            self.marks.push_mark(&lost);
+        }
+        let now = self.clock.now();
+        let why = Some(error.to_string());
+        self.marks.push_mark(&mark(&now, Event::Stopped, None, why));
         // There may still be no room for the mark, so an error here is ignored. The summary has the first
         // error in any case.
         let _ = self.publish_marks(&now);
