@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -25,10 +26,12 @@ pub(crate) struct Directory {
 /// The files and folders that [`Directory::create`] has made in a place that was no recording before.
 #[derive(Debug, Default)]
 pub(crate) struct Made {
-    /// The directories, the innermost first.
+    /// The directory of the recording and those around it, the innermost first.
     directories: Vec<PathBuf>,
-    /// The files.
+    /// The files, the lock last.
     files: Vec<PathBuf>,
+    /// The folders of the tables.
+    tables: Vec<PathBuf>,
 }
 
 impl Made {
@@ -41,25 +44,33 @@ impl Made {
         if !is_free {
             return Made::default();
         }
-        let tables = [&IOS, &SECONDS, &MARKS].map(|table| root.join(table.name));
         let parents = root
             .ancestors()
             .take_while(|path| !path.as_os_str().is_empty() && !path.exists());
         Made {
-            directories: tables
-                .into_iter()
-                .chain(parents.map(Path::to_owned))
-                .collect(),
-            files: [LOCK, RESERVE].map(|name| root.join(name)).into(),
+            directories: parents.map(Path::to_owned).collect(),
+            files: [RESERVE, LOCK].map(|name| root.join(name)).into(),
+            tables: [&IOS, &SECONDS, &MARKS]
+                .map(|table| root.join(table.name))
+                .into(),
         }
     }
 
-    /// Removes what was made, unless it has been used since: a directory with other files stays.
-    pub(crate) fn remove(&self) {
+    /// Removes what was made, unless it has been used since: a directory with other files stays. The caller still
+    /// has the lock, so that no other recorder has begun in the meantime.
+    pub(crate) fn remove(&self, _: &Directory) {
         // The user gets the error because of which nothing is recorded, and not an error of this removal.
+        for table in &self.tables {
+            let _ = fs::remove_dir(table);
+        }
         for file in &self.files {
             let _ = fs::remove_file(file);
         }
+        self.remove_empty();
+    }
+
+    /// Removes the directories that were made, unless they have files.
+    fn remove_empty(&self) {
         for directory in &self.directories {
             let _ = fs::remove_dir(directory);
         }
@@ -81,18 +92,22 @@ impl Directory {
     /// function has made is left.
     pub(crate) fn create(root: &Path) -> Result<(Directory, Made), RecordingError> {
         let made = Made::missing(root);
-        match Directory::open(root) {
-            Ok(directory) => Ok((directory, made)),
-            // Another recorder was quicker, and has made the recording.
-            Err(error @ RecordingError::InUse { .. }) => Err(error),
-            Err(error) => {
-                made.remove();
-                Err(error)
-            }
+        let directory = Directory::lock(root);
+        if directory.is_err() {
+            // Without the lock, what is there may belong to another recorder.
+            made.remove_empty();
         }
+        let (directory, is_new) = directory?;
+        let made = if is_new { made } else { Made::default() };
+        let prepared = directory.furnish();
+        if prepared.is_err() {
+            made.remove(&directory);
+        }
+        prepared.map(|()| (directory, made))
     }
 
-    fn open(root: &Path) -> Result<Directory, RecordingError> {
+    /// Locks the directory, and returns whether no recorder had locked it before.
+    fn lock(root: &Path) -> Result<(Directory, bool), RecordingError> {
         fs::create_dir_all(root).map_err(RecordingError::io(root))?;
         let lock_path = root.join(LOCK);
         let is_empty = fs::read_dir(root)
@@ -104,8 +119,13 @@ impl Directory {
                 path: root.to_owned(),
             });
         }
-        let lock = File::create(&lock_path).map_err(RecordingError::io(&lock_path))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let made = File::create_new(&lock_path);
+        let is_new = made.is_ok();
+        let lock = made.or_else(|_| File::create(&lock_path));
+        let lock = lock.map_err(RecordingError::io(&lock_path))?;
+        let is_locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        // A recorder that could not begin removes its file before it releases the lock.
+        if !is_locked || !is_at(&lock, &lock_path) {
             return Err(RecordingError::InUse {
                 path: root.to_owned(),
             });
@@ -114,17 +134,23 @@ impl Directory {
             root: root.to_owned(),
             _lock: lock,
         };
+        Ok((directory, is_new))
+    }
+
+    /// Makes what a recording needs in its directory.
+    fn furnish(&self) -> Result<(), RecordingError> {
         for table in [&IOS, &SECONDS, &MARKS] {
-            directory.prepare(table)?;
+            self.prepare(table)?;
         }
-        directory.write(&root.join(RESERVE), &vec![0; RESERVE_BYTES])?;
+        let root = &self.root;
+        self.write(&root.join(RESERVE), &vec![0; RESERVE_BYTES])?;
         // Without this flush, a power cut could delete the folders together with files that were flushed.
         sync(root)?;
         let absolute = fs::canonicalize(root).map_err(RecordingError::io(root))?;
         // An error here is ignored. If the parent folder belongs to another user who does not let dashpot
         // open it, only that user can flush it.
         let _ = absolute.parent().map(sync);
-        Ok(directory)
+        Ok(())
     }
 
     /// Makes the folder of a table, and deletes a draft that a crash has left.
@@ -184,6 +210,13 @@ impl Directory {
         // If this fails, the mark has no room, and the caller then reports that it cannot write the mark.
         let _ = fs::remove_file(self.root.join(RESERVE));
     }
+}
+
+/// Whether a path leads to this open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let place = |meta: fs::Metadata| (meta.dev(), meta.ino());
+    let (own, there) = (file.metadata(), fs::metadata(path));
+    own.is_ok() && own.map(place).ok() == there.map(place).ok()
 }
 
 /// Flushes the names in a folder to the device.

@@ -51,7 +51,7 @@ pub struct Recorder {
     jobs: SyncSender<Job>,
     /// Empty batches that the writer gives back.
     spare: Receiver<Batch>,
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<Directory>>,
     batch: Batch,
     seconds: Seconds,
     slow: Slow,
@@ -203,23 +203,22 @@ impl Recorder {
         let seal = self.prepare(in_flight);
         // The writer takes all jobs up to `Job::End`, even after an error.
         let _ = self.jobs.send(Job::Seal(seal));
-        self.end();
+        drop(self.end());
         self.state.summary()
     }
 
     /// Ends a recording that could not begin: removes what [`Recorder::create`] has made, and leaves a recording that
     /// was there before as it was.
     pub fn abandon(mut self) {
-        self.end();
-        self.made.remove();
+        if let Some(directory) = self.end() {
+            self.made.remove(&directory);
+        }
     }
 
-    /// Waits until the writer has done its jobs.
-    fn end(&mut self) {
+    /// Waits until the writer has done its jobs. Returns the directory, which is still locked.
+    fn end(&mut self) -> Option<Directory> {
         let _ = self.jobs.send(Job::End);
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
-        }
+        self.writer.take()?.join().ok()
     }
 
     /// The totals so far.

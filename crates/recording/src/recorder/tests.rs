@@ -2,11 +2,13 @@
 
 mod kept;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashpot_observe::FinishedIo;
+use rustix::fs::{FlockOperation, flock};
 
 use crate::clock::{Clock, Moment};
 use crate::directory::files;
@@ -449,6 +451,30 @@ fn any_damage_of_the_seconds_is_told_with_their_devices() {
         told += are_told[1];
     }
     assert!(told > whole.len() / 20, "{told} changes are told");
+}
+
+/// A recorder that cannot begin removes what it has made. If the lock were free before that, the next recorder
+/// could begin meanwhile and lose its lock and folders.
+#[test]
+fn a_recorder_that_gives_up_removes_its_files_before_the_next_recorder_can_begin() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let root = &scratch.path().join("rec");
+    let clock = TestClock::at(SECOND_NS);
+    for round in 0..20 {
+        let recorder = recorder(root, 1 << 30, &clock);
+        let lock = File::open(root.join("dashpot.recording")).expect("the lock");
+        let is_left = std::thread::scope(|scope| {
+            let next = scope.spawn(|| {
+                while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+                    std::hint::spin_loop();
+                }
+                root.exists()
+            });
+            recorder.abandon();
+            next.join().expect("an answer")
+        });
+        assert!(!is_left, "in round {round}");
+    }
 }
 
 #[test]

@@ -86,12 +86,13 @@ impl Writer {
         })
     }
 
-    /// Works until it gets `Job::End`. After an error, it still takes jobs but does not do them.
-    pub(super) fn run(mut self, jobs: &Receiver<Job>, give_back: &Sender<Batch>) {
+    /// Works until it gets `Job::End`. After an error, it still takes jobs but does not do them. Returns the
+    /// directory, which stays locked until the caller drops it.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>, give_back: &Sender<Batch>) -> Directory {
         self.begin();
         while let Ok(job) = jobs.recv() {
             let done = match job {
-                Job::End => return,
+                Job::End => break,
                 job if self.state.mode() == Mode::Stopped => {
                     self.state.add_lost(job.ios());
                     Ok(())
@@ -103,6 +104,7 @@ impl Writer {
                 self.stop(&error);
             }
         }
+        self.directory
     }
 
     /// Records a mark for the beginning, with the id of this thread, so that readers can recognise the
