@@ -219,6 +219,27 @@ const CODES_MAX: usize = 1 << 14;
 #[cfg(test)]
 mod tests {
     use super::Shapes;
+    use crate::block::Block;
+    use crate::ios::{IOS, column};
+
+    /// A stranger's file can list strings for a column whose rows are all null.
+    #[test]
+    fn strings_that_no_row_has_make_no_shapes() {
+        let mut block = Block::new(&IOS);
+        block.begin(3);
+        if let Some((client, _)) = block.fill(column::CLIENT) {
+            client.texts = vec!["a".into(), "b".into()];
+        }
+        if let Some((device, _)) = block.fill(column::DEVICE) {
+            device.texts = vec!["c".into(), "d".into()];
+            device.ids = vec![0, 1, 0];
+        }
+        for (rows, expected) in [(&[0, 1, 2][..], vec![0, 1, 0]), (&[1, 2], vec![0, 1])] {
+            let mut shapes = Shapes::default();
+            shapes.find(&block, rows);
+            assert_eq!((shapes.of_rows, shapes.count), (expected, 2));
+        }
+    }
 
     /// Two rows must have the same shape if, and only if, all of their ids are equal, with and without the
     /// table of codes.

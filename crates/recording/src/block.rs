@@ -133,7 +133,12 @@ pub(crate) struct Texts<'a>(&'a Loaded);
 impl<'a> Texts<'a> {
     /// The index of each row's string, if no row is null.
     pub(crate) fn ids(&self) -> Option<&'a [u32]> {
-        self.0.levels.is_empty().then_some(&self.0.ids)
+        (!self.has_nulls()).then_some(&self.0.ids)
+    }
+
+    /// Whether any row is null. A file can list strings although all rows are null.
+    fn has_nulls(&self) -> bool {
+        self.0.ids.is_empty() || !self.0.levels.is_empty()
     }
 
     /// The index of a row's text, or the index that stands for null.
@@ -146,8 +151,7 @@ impl<'a> Texts<'a> {
     /// How many different indices there can be, including the index for null.
     pub(crate) fn distinct(&self) -> usize {
         let texts = self.0.texts.len();
-        let has_nulls = texts > 0 && !self.0.levels.is_empty();
-        texts + usize::from(has_nulls)
+        texts + usize::from(texts > 0 && self.has_nulls())
     }
 
     /// The index of a text, if the block has the text.
