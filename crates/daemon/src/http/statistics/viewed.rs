@@ -163,7 +163,11 @@ fn count_piece(
     let first = seconds.start / interval.step;
     let mut add = |io: &FinishedIo| {
         let column = io.ended_ns / SECOND_NS / interval.step;
-        tallies[(column - first) as usize].add(io);
+        let place = column.checked_sub(first);
+        // A damaged recording can give I/Os of other seconds.
+        if let Some(tally) = place.and_then(|place| tallies.get_mut(place as usize)) {
+            tally.add(io);
+        }
     };
     let since = memory.each(&wanted, &mut add).map_err(unreadable)?;
     counted.since = counted.since.max(since);
