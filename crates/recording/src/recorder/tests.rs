@@ -2,9 +2,9 @@
 
 mod kept;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{DirEntry, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -100,20 +100,14 @@ fn record_while(
 /// The total size of all files of a recording, including the files that are being written.
 fn bytes_on_disk(root: &Path) -> u64 {
     let folders = [&IOS, &SECONDS, &MARKS].map(|table| root.join(table.name));
-    let listed = || -> Vec<(PathBuf, u64)> {
-        let entries = folders.iter().filter_map(|folder| folder.read_dir().ok());
-        // A file may be deleted while this closure looks.
-        let sizes = |file: DirEntry| Some((file.path(), file.metadata().ok()?.len()));
-        entries.flatten().flatten().filter_map(sizes).collect()
-    };
-    let names = |files: &[(PathBuf, u64)]| -> BTreeSet<PathBuf> {
-        files.iter().map(|(path, _)| path.clone()).collect()
-    };
-    // If a file came or went meanwhile, the sum could have both a deleted file and the file that replaced it.
+    let size = |file: DirEntry| Some((file.path(), file.metadata().ok()?.len()));
+    let entries = || folders.iter().filter_map(|folder| folder.read_dir().ok());
+    let files = || -> BTreeMap<_, _> { entries().flatten().flatten().filter_map(size).collect() };
+    // If a file came or went meanwhile, the sum could have a deleted file and the file that replaced it.
     loop {
-        let (first, second) = (listed(), listed());
-        if names(&first) == names(&second) {
-            return first.iter().map(|(_, bytes)| bytes).sum();
+        let first = files();
+        if first.keys().eq(files().keys()) {
+            return first.values().sum();
         }
     }
 }
