@@ -13,10 +13,10 @@ use super::percentiles::Percentiles;
 /// `{"zios": 3, "oldest_ns": 12500000, "device": "c1t1d0", "wait": "held", "wait_ns": 12400000, "rule": 1}`.
 /// Without zios, all fields but the first are null. `wait_ns` is null if it is not known, and `rule` if no
 /// rule holds the oldest zio.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InFlight {
-    /// How many zios there are.
-    pub zios: u64,
+    /// How many zios there are. `None` if the source does not know.
+    pub zios: Option<u64>,
     /// The age of the oldest zio, in nanoseconds.
     pub oldest_ns: Option<u64>,
     /// The device of the oldest zio.
@@ -41,7 +41,27 @@ pub enum Mention {
     All,
 }
 
+impl Default for InFlight {
+    /// No zios.
+    fn default() -> InFlight {
+        InFlight {
+            zios: Some(0),
+            ..InFlight::UNKNOWN
+        }
+    }
+}
+
 impl InFlight {
+    /// The source does not know what is in flight.
+    pub const UNKNOWN: InFlight = InFlight {
+        zios: None,
+        oldest_ns: None,
+        device: None,
+        wait: None,
+        wait_ns: None,
+        rule: None,
+    };
+
     /// A line for the end of the text of a report over `interval`, if there are I/Os to mention.
     pub fn line(&self, mention: Mention, interval: Duration) -> Option<String> {
         let oldest = Duration::from_nanos(self.oldest_ns?);
@@ -94,7 +114,8 @@ impl fmt::Display for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let oldest = Duration::from_nanos(self.oldest_ns.unwrap_or_default());
         let seconds = oldest.as_secs_f64();
-        write!(f, "In flight: {}, the oldest for {seconds:.3} s", self.zios)?;
+        let zios = self.zios.unwrap_or_default();
+        write!(f, "In flight: {zios}, the oldest for {seconds:.3} s")?;
         if let Some(device) = &self.device {
             write!(f, " on {device}")?;
         }
@@ -179,7 +200,7 @@ mod tests {
 
     fn hung() -> InFlight {
         InFlight {
-            zios: 3,
+            zios: Some(3),
             oldest_ns: Some(1_250_000_000),
             device: Some("d".to_owned()),
             wait: Some("hung".to_owned()),

@@ -127,7 +127,7 @@ impl OpInterval {
     }
 }
 
-/// The number of I/Os in flight on several devices, and the oldest of them.
+/// The number of I/Os in flight on several devices, if it is known for all of them, and the oldest I/O.
 pub fn in_flight_of_all<'a>(intervals: impl IntoIterator<Item = &'a DeviceInterval>) -> InFlight {
     let each = intervals.into_iter().map(|interval| &interval.in_flight);
     let each: Vec<&InFlight> = each.collect();
@@ -181,7 +181,7 @@ mod tests {
                 dashpot_engine::Duration::from_nanos(3),
             )])),
             in_flight: InFlight {
-                zios: in_flight,
+                zios: Some(in_flight),
                 ..InFlight::default()
             },
         }
@@ -200,7 +200,7 @@ mod tests {
         ];
         assert_eq!(ops.collect::<Vec<_>>(), expected);
         assert_eq!((sum.elapsed.as_secs(), sum.busy.as_millis()), (2, 10));
-        assert_eq!((sum.depth_time_ns, sum.in_flight.zios), (14, 2));
+        assert_eq!((sum.depth_time_ns, sum.in_flight.zios), (14, Some(2)));
     }
 
     #[test]

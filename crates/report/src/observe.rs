@@ -167,7 +167,10 @@ const COLUMNS: [Column; 12] = [
     wide("p90", 6, |line| time_or_dash(line.latency.p90_ns)),
     column("p99", 6, |line| time_or_dash(line.latency.p99_ns)),
     column("max", 6, |line| time_or_dash(line.latency.max_ns)),
-    column("fly", 4, |line| line.in_flight.zios.to_string()),
+    column("fly", 4, |line| {
+        let zios = line.in_flight.zios;
+        zios.map_or_else(|| "-".to_owned(), |zios| zios.to_string())
+    }),
     column("oldest", 6, |line| time_or_dash(line.in_flight.oldest_ns)),
 ];
 
@@ -220,7 +223,7 @@ mod tests {
     #[test]
     fn a_line_for_each_device_and_a_word_on_what_was_lost() {
         let waiting = InFlight {
-            zios: 3,
+            zios: Some(3),
             oldest_ns: Some(2_500_000_000),
             ..InFlight::default()
         };
@@ -275,7 +278,7 @@ mod tests {
     #[test]
     fn it_fits_the_screen_whatever_the_names_and_the_numbers() {
         let waiting = InFlight {
-            zios: 123_456,
+            zios: Some(123_456),
             oldest_ns: Some(123_000_000_000),
             ..InFlight::default()
         };

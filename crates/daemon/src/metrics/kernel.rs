@@ -59,8 +59,10 @@ impl KernelTotals {
         self.in_flight.clear();
         for interval in intervals {
             let in_flight = &interval.in_flight;
-            let now = (in_flight.zios, in_flight.oldest_ns.unwrap_or_default());
-            self.in_flight.insert(interval.device.clone(), now);
+            if let Some(zios) = in_flight.zios {
+                let now = (zios, in_flight.oldest_ns.unwrap_or_default());
+                self.in_flight.insert(interval.device.clone(), now);
+            }
             for op in ["read", "write"] {
                 self.total(interval, op);
             }

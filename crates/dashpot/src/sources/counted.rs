@@ -152,7 +152,7 @@ pub(super) fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let oldest_ns = own().map(FinishedIo::total_ns).max();
     InFlight {
-        zios: own().count() as u64,
+        zios: Some(own().count() as u64),
         oldest_ns,
         device: oldest_ns.map(|_| device.to_owned()),
         ..InFlight::default()

@@ -411,7 +411,7 @@ fn op_interval(later: &OpLatency, before: &[&OpLatency]) -> anyhow::Result<OpInt
 fn in_flight(look: &DiskLatency) -> InFlight {
     let oldest = look.oldest.as_ref();
     InFlight {
-        zios: u64::from(look.in_flight),
+        zios: Some(u64::from(look.in_flight)),
         oldest_ns: oldest.map(|zio| zio.age_ns),
         device: oldest.map(|_| look.disk.clone()),
         wait: oldest.map(|zio| zio.wait.clone()),

@@ -127,7 +127,7 @@ impl Counters {
             depth_time_ns: u128::from(self.depth_time_ms) * NS_PER_MS,
             depths: None,
             in_flight: InFlight {
-                zios: self.in_flight,
+                zios: Some(self.in_flight),
                 ..InFlight::default()
             },
         }

@@ -233,7 +233,7 @@ impl Reader {
         let told = || own.iter().filter(|io| io.doubtful == doubtful);
         let oldest = told().min_by_key(|io| io.since_ns);
         InFlight {
-            zios: told().count() as u64,
+            zios: Some(told().count() as u64),
             oldest_ns: oldest.map(|io| at_ns.saturating_sub(io.since_ns)),
             device: oldest.map(|_| device.name.clone()),
             wait: oldest.map(|io| wait(io.issued, doubtful).to_owned()),

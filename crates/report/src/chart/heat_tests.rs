@@ -18,7 +18,7 @@ fn heat() -> HeatMap {
             latencies.record(500_000_000);
         }
         let in_flight = InFlight {
-            zios: 3,
+            zios: Some(3),
             oldest_ns: Some(1_250_000_000),
             device: Some("d".to_owned()),
             wait: Some("held".to_owned()),

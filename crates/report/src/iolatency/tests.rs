@@ -124,7 +124,7 @@ fn wide_numbers_push_the_columns() {
 fn what_the_interval_did_not_see_end_is_named() {
     let report = Interval {
         in_flight: InFlight {
-            zios: 1,
+            zios: Some(1),
             oldest_ns: Some(2_500_000_000),
             ..InFlight::default()
         },
@@ -140,7 +140,7 @@ fn what_the_interval_did_not_see_end_is_named() {
 fn the_last_interval_names_what_it_did_not_see_end_however_young() {
     let of = |mention| Interval {
         in_flight: InFlight {
-            zios: 1,
+            zios: Some(1),
             oldest_ns: Some(400_000_000),
             ..InFlight::default()
         },
@@ -160,7 +160,7 @@ fn the_last_interval_names_what_it_did_not_see_end_however_young() {
 #[test]
 fn what_outlasts_nearly_all_that_ended_is_named_before_its_interval_is_over() {
     let hung = InFlight {
-        zios: 3,
+        zios: Some(3),
         oldest_ns: Some(600_000_000),
         ..InFlight::default()
     };

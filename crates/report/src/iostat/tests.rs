@@ -194,7 +194,7 @@ fn no_time_gives_no_rates_and_no_nonsense() {
 fn io_that_did_not_end_is_named_after_the_table() {
     let mut report = report(Columns::Basic);
     report.disks[0].in_flight = InFlight {
-        zios: 1,
+        zios: Some(1),
         oldest_ns: Some(3_000_000_000),
         device: Some("vda".to_owned()),
         ..InFlight::default()

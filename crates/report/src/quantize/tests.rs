@@ -235,7 +235,7 @@ fn what_is_still_in_flight_is_named_however_young() {
     let none = report(Scope::Total(aggregation(&[], &vec!["0".into(); 4]))).to_string();
     let young = Quantize {
         in_flight: InFlight {
-            zios: 1,
+            zios: Some(1),
             oldest_ns: Some(600_000_000),
             ..InFlight::default()
         },

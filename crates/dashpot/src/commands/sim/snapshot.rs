@@ -125,7 +125,7 @@ fn in_flight_of_volume(simulation: &Simulation, volume: VolumeId, name: &str) ->
 fn in_flight(simulation: &Simulation, zios: u64, oldest: Option<Zio>, name: &str) -> InFlight {
     let now = simulation.now();
     InFlight {
-        zios,
+        zios: Some(zios),
         oldest_ns: oldest.map(|zio| now.since(zio.arrived).as_nanos()),
         device: oldest.map(|_| name.to_owned()),
         wait: oldest.map(|zio| wait_word(zio.wait).to_owned()),

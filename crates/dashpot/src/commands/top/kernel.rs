@@ -94,7 +94,7 @@ fn frame(intervals: &[DeviceInterval], gone: &[String], lost: u64) -> Frame {
             false => Vec::new(),
         },
         clients: ClientFrame::all(interval),
-        in_flight: interval.in_flight.zios,
+        in_flight: interval.in_flight.zios.unwrap_or_default(),
         oldest_ns: interval.in_flight.oldest_ns,
         wait: interval.in_flight.wait.clone(),
         done: Done::of(interval),

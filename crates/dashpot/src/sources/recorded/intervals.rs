@@ -88,6 +88,7 @@ impl<'a> RecordedIntervals<'a> {
             count(self.recorded, period, &self.question, &mut tally)?;
         }
         let last_ns = self.blocks.last_ns();
+        let is_unknown = self.recorded.loses_sight_after(last_ns, period);
         let names = self.recorded.names.iter();
         let devices = names.map(|name| {
             let busy = self.busy.as_ref();
@@ -100,7 +101,10 @@ impl<'a> RecordedIntervals<'a> {
                 busy: Duration::from_nanos(busy_ns),
                 depth_time_ns,
                 depths: None,
-                in_flight: at_the_last_seal(&in_flight, last_ns, name),
+                in_flight: match is_unknown {
+                    true => InFlight::UNKNOWN,
+                    false => at_the_last_seal(&in_flight, last_ns, name),
+                },
             }
         });
         let mut seen = Seen {
@@ -168,7 +172,7 @@ fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight 
     let last = own().filter(|io| io.at_ns == sealed_ns);
     let oldest_ns = last.clone().map(FinishedIo::total_ns).max();
     InFlight {
-        zios: last.count() as u64,
+        zios: Some(last.count() as u64),
         oldest_ns,
         device: Some(device.to_owned()),
         ..InFlight::default()

@@ -64,19 +64,25 @@ impl Recorded {
         pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
     }
 
-    /// When the I/Os in flight were not known, because the daemon did not answer.
-    fn unknown(&self) -> Vec<u64> {
-        let own = self.marks.iter().filter(|mark| {
+    /// The moments of a period at which the I/Os in flight were not known, because the daemon did not answer.
+    fn unknown(&self, period: Period) -> impl Iterator<Item = u64> {
+        let own = self.marks.iter().filter(move |mark| {
             let owner = mark.text.as_deref().and_then(Owner::of_word);
             let is_own = owner.is_none() || self.owner().is_none() || owner == self.owner();
-            mark.event == Event::InFlightUnknown && is_own && self.period.has(mark.at_ns)
+            mark.event == Event::InFlightUnknown && is_own && period.has(mark.at_ns)
         });
-        own.map(|mark| mark.at_ns).collect()
+        own.map(|mark| mark.at_ns)
+    }
+
+    /// Whether the I/Os in flight at the end of a period are not known. `last_ns` is when the last I/O of the
+    /// period ended.
+    pub(super) fn loses_sight_after(&self, last_ns: u64, period: Period) -> bool {
+        self.unknown(period).any(|at_ns| at_ns >= last_ns)
     }
 
     /// Prints when the I/Os in flight were not known, which reports would otherwise show as none.
     fn tell_unknown(&self) {
-        let moments = self.unknown();
+        let moments: Vec<u64> = self.unknown(self.period).collect();
         let (Some(first), Some(last)) = (moments.first(), moments.last()) else {
             return;
         };

@@ -165,7 +165,7 @@ impl Sim {
                 let in_flight = seen.in_flight();
                 DiskFrame {
                     layer: Layer::Volume,
-                    in_flight: in_flight.zios,
+                    in_flight: in_flight.zios.unwrap_or_default(),
                     oldest_ns: in_flight.oldest_ns,
                     wait: in_flight.wait.clone(),
                     ..frame
@@ -187,7 +187,7 @@ impl Sim {
         let in_flight = seen.in_flight();
         DiskFrame {
             conditions: suspended.into_iter().collect(),
-            in_flight: in_flight.zios,
+            in_flight: in_flight.zios.unwrap_or_default(),
             oldest_ns: in_flight.oldest_ns,
             wait: in_flight.wait.as_ref().map(|wait| match in_flight.rule {
                 Some(rule) => format!("{wait}, rule {rule}"),
