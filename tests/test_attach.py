@@ -169,8 +169,9 @@ def test_ten_devices_at_once(serve, attach):
     disks = [f"d{i}" for i in range(10)]
     daemon = serve(*[word for disk in disks for word in ("-d", f"{disk}=ram,size=8M")])
     helpers = [daemon.start("attach", disk, "--with", "loop") for disk in disks]
-    nodes = [helper.communicate(timeout=HANG_LIMIT)[0].strip() for helper in helpers]
-    assert [helper.returncode for helper in helpers] == [0] * 10
+    told = [helper.communicate(timeout=HANG_LIMIT) for helper in helpers]
+    assert [helper.returncode for helper in helpers] == [0] * 10, told
+    nodes = [output.strip() for output, _ in told]
     assert len(set(nodes)) == 10
     files = ":".join(nodes)
     job = fio(files, "--rw=randwrite", "--iodepth=16", "--verify=crc32c", "--size=4M")

@@ -171,8 +171,9 @@ def test_calls_and_the_disk_below_are_one_table_live_and_recorded(tmp_path):
     [program] = [name for name in rows if name.startswith("python")]
     assert rows[program]["fs"] == 20 and rows[program]["disk"] >= 20
     assert sum("disk" in one for one in rows.values()) > 1, "the journal's I/O has its own row"
-    longest = {value["layer"]: value["latency"]["max_ns"] for value in live["values"] if value["value"] == program}
-    assert longest["fs"] > longest["disk"]
+    # The longest I/O need not be one that a call waits for, but half of the calls take longer than half of the I/Os.
+    usual = {value["layer"]: value["latency"]["p50_ns"] for value in live["values"] if value["value"] == program}
+    assert usual["fs"] > usual["disk"]
     recorded = json.loads(run(BINARY, "iolatency", *layers, "--by", "process", "--in", tmp_path / "rec", "--json").stdout)
     assert shown(recorded) == rows
     text = run(BINARY, "iolatency", *layers, "--percentiles", "--by", "process", "--in", tmp_path / "rec").stdout
