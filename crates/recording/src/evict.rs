@@ -16,6 +16,20 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
 }
 
+#[cfg(test)]
+impl Segment {
+    /// A file without slow I/Os, of one byte.
+    pub(crate) fn usual(number: u64, from_ns: u64, to_ns: u64) -> Segment {
+        Segment {
+            number,
+            from_ns,
+            to_ns,
+            is_slow: false,
+            bytes: 1,
+        }
+    }
+}
+
 /// A file is near a slow file if its I/Os ended at most this long before or after those of the slow file.
 const AROUND_NS: u64 = 60_000_000_000;
 

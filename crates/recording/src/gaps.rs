@@ -34,16 +34,6 @@ pub(crate) fn gaps(segments: &[Segment], marks: &[Mark]) -> Vec<Range<u64>> {
 mod tests {
     use super::*;
 
-    fn segment(number: u64, from_ns: u64, to_ns: u64) -> Segment {
-        Segment {
-            number,
-            from_ns,
-            to_ns,
-            is_slow: false,
-            bytes: 1,
-        }
-    }
-
     fn seconds_only(at_ns: u64) -> Mark {
         Mark {
             at_ns,
@@ -57,15 +47,19 @@ mod tests {
 
     #[test]
     fn files_that_follow_each_other_have_no_gap() {
-        assert!(gaps(&[segment(1, 10, 20), segment(2, 35, 40)], &[]).is_empty());
+        assert!(gaps(&[Segment::usual(1, 10, 20), Segment::usual(2, 35, 40)], &[]).is_empty());
         assert!(gaps(&[], &[]).is_empty());
     }
 
     #[test]
     fn deleted_files_and_omitted_ios_leave_gaps() {
-        let left = [segment(3, 10, 20), segment(4, 21, 30), segment(7, 60, 70)];
+        let left = [
+            Segment::usual(3, 10, 20),
+            Segment::usual(4, 21, 30),
+            Segment::usual(7, 60, 70),
+        ];
         assert_eq!(gaps(&left, &[]), [0..10, 31..60]);
-        let all = [segment(1, 10, 20), segment(2, 90, 95)];
+        let all = [Segment::usual(1, 10, 20), Segment::usual(2, 90, 95)];
         let middle = gaps(&all, &[seconds_only(25)]);
         let end = gaps(&all, &[seconds_only(97)]);
         assert_eq!([middle, end].concat(), [21..90, 96..u64::MAX]);

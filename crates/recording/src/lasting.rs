@@ -144,16 +144,6 @@ mod tests {
         }
     }
 
-    fn segment(number: u64, from_ns: u64, to_ns: u64) -> Segment {
-        Segment {
-            number,
-            from_ns,
-            to_ns,
-            is_slow: false,
-            bytes: 1,
-        }
-    }
-
     fn kept(marks: &[Mark], since_ns: u64, segments: &[Segment], most: u64) -> Vec<(Event, u64)> {
         let left = Left { since_ns, segments };
         let kept = lasting(marks, &left, most);
@@ -217,7 +207,11 @@ mod tests {
 
     #[test]
     fn times_without_single_ios_stay_known_unless_a_deleted_file_tells_them() {
-        let segments = [segment(4, 10, 19), segment(5, 40, 49), segment(7, 70, 79)];
+        let segments = [
+            Segment::usual(4, 10, 19),
+            Segment::usual(5, 40, 49),
+            Segment::usual(7, 70, 79),
+        ];
         let marks = [
             mark(Event::SecondsOnly, 20, "", ""),
             mark(Event::SingleIos, 39, "", ""),

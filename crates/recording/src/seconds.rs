@@ -321,7 +321,6 @@ impl Second {
     }
 }
 
-/// The index of the column `second` in the table.
 pub(crate) use column::{DEVICE, LAYER, SECOND};
 
 /// The devices of a block, each with the word of its layer and its name. A device can come several times. The

@@ -204,6 +204,7 @@ impl Volume {
     /// newer than an extent, because a newer extent would have dropped the version. `open` is the open txg.
     #[inline]
     pub(super) fn content(&self, block: u32, open: u64) -> Option<Content> {
+        // A volume that writes through keeps no version in memory.
         if self.write == WritePolicy::Through {
             return None;
         }

@@ -122,7 +122,7 @@ impl Apart {
         if matches!(self.goes_on, Ok(true)) {
             self.in_flight = None;
             // While a daemon hangs, the recorder may complete many files of a busy disk. Only the first of
-            // these files waits for an answer. Only the first of them waits.
+            // these files waits for an answer.
             if std::mem::replace(&mut self.owes, true) {
                 most = Duration::ZERO;
             } else {
