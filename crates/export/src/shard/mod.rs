@@ -51,6 +51,7 @@ mod snapshots;
 mod step;
 mod stops;
 mod store_work;
+mod submission;
 mod timers;
 mod unfinished;
 

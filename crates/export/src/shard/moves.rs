@@ -4,14 +4,18 @@ use dashpot_engine::{Buf, Move, Span, ZioId};
 
 use super::Shard;
 use super::buffers::Buffers;
+use super::pool_work::whole;
 use super::slots::Slots;
+use super::submission::Submission;
 
 impl Shard {
-    /// Carries out a move of bytes. `incoming` is the payload of the write that the shard is submitting, if
-    /// any.
-    pub(super) fn move_bytes(&mut self, action: Move, incoming: Option<(ZioId, &[u8])>) {
+    /// Carries out a move of bytes. `submission` is the write that the shard is submitting, if any.
+    pub(super) fn move_bytes(&mut self, action: Move, submission: &mut Option<Submission<'_>>) {
+        if !matches!(action, Move::Free(_)) {
+            self.fill_block(submission);
+        }
         match action {
-            Move::CopyIn { zio, from, to } => self.copy_in(zio, from, to, incoming),
+            Move::CopyIn { zio, from, to } => self.copy_in(zio, from, to, submission),
             Move::CopyOut { zio, to, from } => {
                 let Some(bytes) = self.blocks.read(from) else {
                     return;
@@ -43,27 +47,52 @@ impl Shard {
                 let size = self.size_of(to);
                 self.blocks.copy(from, to, size);
             }
-            Move::Free(_) => {}
+            Move::Free(block) => {
+                if let Some(submission) = submission {
+                    submission.free(block);
+                }
+            }
         }
     }
 
-    fn copy_in(&mut self, zio: ZioId, from: u32, to: Span, incoming: Option<(ZioId, &[u8])>) {
+    fn copy_in(
+        &mut self,
+        zio: ZioId,
+        from: u32,
+        to: Span,
+        submission: &mut Option<Submission<'_>>,
+    ) {
         let size = self.size_of(to.buf);
         let Some(slot) = self.slots.get_mut(zio) else {
             return;
         };
-        let incoming = incoming.filter(|(id, _)| *id == zio);
-        let payload = incoming.map_or(slot.payload(), |(_, bytes)| bytes);
-        let part = from as usize..(from + to.length) as usize;
-        if let (Some(block), Some(bytes)) = (self.blocks.write(to, size), payload.get(part)) {
-            block.copy_from_slice(bytes);
+        let mut own = submission.as_mut().filter(|write| write.zio() == zio);
+        if !own.as_mut().is_some_and(|write| write.put_off(to, size)) {
+            let payload = own.map_or(slot.payload(), |write| write.payload());
+            let part = from as usize..(from + to.length) as usize;
+            if let (Some(block), Some(bytes)) = (self.blocks.write(to, size), payload.get(part)) {
+                block.copy_from_slice(bytes);
+            }
         }
         if slot.copied(to.length) {
             self.end_work(zio);
         }
     }
 
-    pub(super) fn size_of(&self, buf: Buf) -> u32 {
+    /// Makes the copy to a block that the submission of a write has put off.
+    pub(super) fn fill_block(&mut self, submission: &mut Option<Submission<'_>>) {
+        let Some(write) = submission else {
+            return;
+        };
+        if let Some(block) = write.take_block()
+            && let size = self.size_of(block)
+            && let Some(block) = self.blocks.write(whole(block, size), size)
+        {
+            block.copy_from_slice(write.payload());
+        }
+    }
+
+    fn size_of(&self, buf: Buf) -> u32 {
         self.engine.buffer_size(buf).unwrap_or(0)
     }
 }

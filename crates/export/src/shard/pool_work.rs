@@ -6,20 +6,31 @@ use std::sync::Arc;
 use dashpot_engine::{Buf, Device, Engine, Errno, Instant, Op, Outcome, Segment, Span, Zio, ZioId};
 
 use super::Shard;
-use super::unfinished::is_long;
+use super::submission::Submission;
+use super::unfinished::{Copy, is_long};
 use crate::frontend::boundary::{Operation, Request};
 use crate::store::{Asker, Attempt, Store};
 
 impl Shard {
-    /// Makes the store of a pool's disk do a zio's work: at once, on the ring, or on a worker thread.
-    pub(super) fn work_for_pool(&mut self, id: ZioId) -> Option<Outcome> {
+    /// Makes the store of a pool's disk do a zio's work: at once, at the end of a batch of requests, in a
+    /// later pass, on the ring, or on a worker thread.
+    pub(super) fn work_for_pool(
+        &mut self,
+        id: ZioId,
+        submission: &mut Option<Submission<'_>>,
+    ) -> Option<Outcome> {
         let zio = self.engine.child(id)?;
         let device = Device::Disk(zio.device);
         let moves = matches!(zio.op, Op::Read | Op::Write);
-        if moves && !self.unfinished.may_move(zio.length) {
+        let overlaps = self.unfinished.overlaps(device, zio.offset, zio.length);
+        if overlaps || moves && !self.unfinished.may_move(zio.length) {
             self.unfinished.push_piece(id, 0);
             return None;
         }
+        if zio.op == Op::Write && self.copy_later_for_pool(&zio, submission) {
+            return Some(Ok(()));
+        }
+        self.fill_block(submission);
         if moves && self.stores.of(device).is_some_and(Store::reads_at_reply) {
             self.move_in_memory(&zio);
             return Some(Ok(()));
@@ -49,6 +60,29 @@ impl Shard {
                 None
             }
         }
+    }
+
+    /// If a zio writes exactly the payload that is still in the receive buffer to a disk in memory, notes the
+    /// copy, and returns true.
+    fn copy_later_for_pool(&mut self, zio: &Zio, submission: &Option<Submission<'_>>) -> bool {
+        let Some(write) = submission else {
+            return false;
+        };
+        let mut segments = self.engine.segments(zio.id);
+        let (Some(Segment::Buf(block, _)), None) = (segments.next(), segments.next()) else {
+            return false;
+        };
+        let device = Device::Disk(zio.device);
+        let copies_later = self.stores.of(device).is_some_and(Store::copies_later);
+        let is_payload = copies_later && write.is_content_of(block);
+        if is_payload {
+            self.unfinished.copy_later(Copy {
+                device,
+                offset: zio.offset,
+                place: write.place(),
+            });
+        }
+        is_payload
     }
 
     /// Moves the bytes of a zio between its blocks and a store in memory. This never fails.
@@ -155,7 +189,8 @@ pub(super) fn name_volume(store: &mut Store, zio: ZioId, engine: &Engine, at: In
     });
 }
 
-fn whole(buf: Buf, length: u32) -> Span {
+/// A whole block.
+pub(super) fn whole(buf: Buf, length: u32) -> Span {
     Span { buf, at: 0, length }
 }
 

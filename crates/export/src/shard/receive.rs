@@ -1,10 +1,13 @@
 //! Receiving: takes requests from a connection, admits them, and submits them to the engine.
 
+use std::ops::Range;
+
 use dashpot_engine::{Device, Input, Instant, Zio, ZioId};
 
 use super::Shard;
 use super::intake::Received;
 use super::slots::{Origin, Slot};
+use super::submission::Submission;
 use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Operation, Request};
 use crate::store::{Extent, Store};
 
@@ -186,9 +189,7 @@ impl Shard {
         let (length, now) = (request.length as usize, self.timers.now());
         if received.rest().len() >= length {
             let place = received.take(length);
-            let payload = Some(&received.bytes()[place.clone()]);
-            let id = self.submit(at, request, now, payload);
-            self.copy_later(id, place);
+            self.submit(at, request, now, Some((received.bytes(), place)));
             return true;
         }
         let mut payload = self.buffers.take(request.length);
@@ -232,11 +233,10 @@ impl Shard {
         at: usize,
         request: Request,
         arrived: Instant,
-        incoming: Option<&[u8]>,
-    ) -> Option<ZioId> {
+        payload: Option<(&[u8], Range<usize>)>,
+    ) {
         let id = self.prepare(at, request);
-        self.issue(id, arrived, incoming);
-        id
+        self.issue(id, arrived, payload);
     }
 
     /// Gives a request a slot.
@@ -257,7 +257,12 @@ impl Shard {
 
     /// Submits a request to the engine. If the store does not take the payload of a write during this call,
     /// copies the payload out of the receive buffer.
-    fn issue(&mut self, id: Option<ZioId>, arrived: Instant, incoming: Option<&[u8]>) {
+    fn issue(
+        &mut self,
+        id: Option<ZioId>,
+        arrived: Instant,
+        payload: Option<(&[u8], Range<usize>)>,
+    ) {
         let slot = id.and_then(|id| Some((id, self.slots.get(id)?)));
         let Some((id, slot)) = slot else {
             return;
@@ -266,8 +271,10 @@ impl Shard {
             Device::Disk(disk) => Input::Submit(zio(id, disk, slot, arrived)),
             Device::Volume(volume) => Input::SubmitToVolume(zio(id, volume, slot, arrived)),
         };
-        self.step(input, incoming.map(|bytes| (id, bytes)));
-        if let Some(bytes) = incoming
+        let submission = payload.map(|(received, place)| Submission::new(id, received, place));
+        let bytes = submission.as_ref().map(Submission::payload);
+        self.step(input, submission);
+        if let Some(bytes) = bytes
             && self.slots.get(id).is_some_and(|slot| !slot.is_started())
         {
             self.keep_payload(id, bytes);

@@ -4,11 +4,12 @@ use dashpot_engine::{Action, Answer, Input, Outcome, ZioId};
 
 use super::Shard;
 use super::slots::Slot;
+use super::submission::Submission;
 
 impl Shard {
-    /// Passes an input to the engine and carries out its actions. `incoming` is the write that is being
-    /// submitted, if any, and its payload in the receive buffer.
-    pub(super) fn step(&mut self, input: Input<'_>, incoming: Option<(ZioId, &[u8])>) {
+    /// Passes an input to the engine and carries out its actions. `submission` is the write that is being
+    /// submitted, if its payload is in the receive buffer.
+    pub(super) fn step(&mut self, input: Input<'_>, mut submission: Option<Submission<'_>>) {
         let mut actions = std::mem::take(&mut self.actions);
         let now = self.timers.now();
         self.engine.step(now, input, &mut actions);
@@ -18,14 +19,14 @@ impl Shard {
             match action {
                 Action::Start(id) => {
                     let id = *id;
-                    if let Some(outcome) = self.work(id, incoming) {
+                    if let Some(outcome) = self.work(id, &mut submission) {
                         self.engine
                             .step(now, Input::Done(id, outcome), &mut actions);
                     }
                 }
                 Action::Move(action) => {
                     let action = *action;
-                    self.move_bytes(action, incoming);
+                    self.move_bytes(action, &mut submission);
                 }
                 Action::Complete(id, outcome) => self.reply(*id, *outcome),
                 Action::Drop(id) => {
@@ -41,6 +42,7 @@ impl Shard {
                 }
             }
         }
+        self.fill_block(&mut submission);
         actions.clear();
         self.actions = actions;
     }

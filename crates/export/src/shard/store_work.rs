@@ -1,7 +1,6 @@
 //! Makes stores do the work of zios. A store does the work in one of five ways: at once, at the end of a
 //! batch of requests, in pieces, on the ring, or on a worker thread.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,6 +10,7 @@ use super::Shard;
 use super::exports::Exports;
 use super::pool_work::{name_volume, request_of};
 use super::slots::Slot;
+use super::submission::Submission;
 use super::unfinished::{Copy, PIECE, is_long};
 use crate::frontend::boundary::{Operation, Request};
 use crate::message::Message;
@@ -18,13 +18,16 @@ use crate::store::{Asker, Attempt, Finished, Job, PoolOperation, Store};
 
 impl Shard {
     /// Makes the store do a zio's work, now or later. Returns the outcome if it is already known.
-    pub(super) fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
+    pub(super) fn work(
+        &mut self,
+        id: ZioId,
+        submission: &mut Option<Submission<'_>>,
+    ) -> Option<Outcome> {
         if id.is_child() {
-            return self.work_for_pool(id);
+            return self.work_for_pool(id, submission);
         }
-        let incoming = incoming
-            .filter(|(zio, _)| *zio == id)
-            .map(|(_, bytes)| bytes);
+        let submission = submission.as_ref().filter(|write| write.zio() == id);
+        let incoming = submission.map(Submission::payload);
         let slot = self.slots.get_mut(id)?;
         slot.start();
         let store = self.stores.of_mut(slot.device())?;
@@ -44,13 +47,17 @@ impl Shard {
                 self.unfinished.push_piece(id, 0);
                 return None;
             }
-            // The caller copies the payload later, together with the payloads of other writes.
-            Operation::Write { .. } if incoming.is_some() && store.copies_later() => {
-                return Some(Ok(()));
-            }
-            Operation::Write { fua } => {
-                store.write(offset, incoming.unwrap_or(slot.payload()), fua)
-            }
+            Operation::Write { fua } => match submission.filter(|_| store.copies_later()) {
+                Some(write) => {
+                    self.unfinished.copy_later(Copy {
+                        device: slot.device(),
+                        offset,
+                        place: write.place(),
+                    });
+                    return Some(Ok(()));
+                }
+                None => store.write(offset, incoming.unwrap_or(slot.payload()), fua),
+            },
             Operation::Flush => store.flush(),
             Operation::Trim { fua } => store.trim(offset, length, fua),
             Operation::Zero { fua, no_hole } => store.zero(offset, length, no_hole, fua),
@@ -89,23 +96,6 @@ impl Shard {
         match self.connections.get_mut(connection) {
             Some(connection) => connection.begin(request, done).map(|_| Ok(())),
             None => Some(Ok(())),
-        }
-    }
-
-    /// Notes the place of a write's payload in the receive buffer, if the payload is still to be
-    /// copied.
-    #[inline]
-    pub(super) fn copy_later(&mut self, id: Option<ZioId>, place: Range<usize>) {
-        if let Some(slot) = id.and_then(|id| self.slots.get(id))
-            && slot.is_started()
-            && let device = slot.device()
-            && self.stores.of(device).is_some_and(Store::copies_later)
-        {
-            self.unfinished.copy_later(Copy {
-                device,
-                offset: slot.request().offset,
-                place,
-            });
         }
     }
 
@@ -236,7 +226,7 @@ impl Shard {
             Operation::Zero { fua, no_hole } => (fua, no_hole),
             Operation::Trim { fua } => (fua, false),
             Operation::Read | Operation::Write { .. } if id.is_child() => {
-                return self.work_for_pool(id).map(Err);
+                return self.work_for_pool(id, &mut None).map(Err);
             }
             _ => return None,
         };

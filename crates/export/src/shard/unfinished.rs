@@ -63,6 +63,15 @@ impl Unfinished {
         }
     }
 
+    /// Whether a copy that is still to be made overlaps a range of a device.
+    pub(super) fn overlaps(&self, device: Device, offset: u64, length: u32) -> bool {
+        let end = offset + u64::from(length);
+        self.copies.iter().any(|copy| {
+            let copy_end = copy.offset + copy.place.len() as u64;
+            copy.device == device && copy.offset < end && offset < copy_end
+        })
+    }
+
     pub(super) fn begin_pass(&mut self) {
         self.moved = 0;
     }
