@@ -28,6 +28,10 @@ struct Served {
 
 /// Serves a pool on a mirror of two disks, with one write-back volume of this size.
 fn serve(store: StoreConfig, size: u64) -> Served {
+    serve_as(store, size, Layout::Static, WritePolicy::Back)
+}
+
+fn serve_as(store: StoreConfig, size: u64, layout: Layout, write: WritePolicy) -> Served {
     let directory = tempfile::tempdir().unwrap();
     let disk = |name: &str| DiskConfig {
         name: name.to_owned(),
@@ -46,7 +50,7 @@ fn serve(store: StoreConfig, size: u64) -> Served {
             bitmap: None,
             name: "tank".to_owned(),
             members: vec![vec![0, 1]],
-            layout: Layout::Static,
+            layout,
             throttle: ThrottleConfig::OpenZfs,
             tunables: Tunables::new(1 << 30),
         }],
@@ -55,7 +59,7 @@ fn serve(store: StoreConfig, size: u64) -> Served {
             pool: 0,
             size,
             block_size: BLOCK as u32,
-            write: WritePolicy::Back,
+            write,
         }],
         listen: vec![Address::Unix(directory.path().join("nbd.sock"))],
         handed: Vec::new(),
@@ -87,17 +91,29 @@ impl Served {
     }
 }
 
-/// Sends a request, and returns the data of its reply.
-fn ask(client: &mut UnixStream, command: u16, block: usize, payload: &[u8]) -> Vec<u8> {
-    let header = RequestHeader {
+/// The header of a request for a number of blocks.
+fn header(command: u16, block: usize, blocks: usize) -> impl AsRef<[u8]> {
+    encode(&RequestHeader {
         flags: 0,
         command,
         cookie: 7,
         offset: (block * BLOCK) as u64,
-        length: if command == FLUSH { 0 } else { BLOCK as u32 },
-    };
-    client.write_all(&encode(&header)).unwrap();
+        length: (blocks * BLOCK) as u32,
+    })
+}
+
+/// Sends a request, and returns the data of its reply.
+fn ask(client: &mut UnixStream, command: u16, block: usize, payload: &[u8]) -> Vec<u8> {
+    let blocks = usize::from(command != FLUSH);
+    client
+        .write_all(header(command, block, blocks).as_ref())
+        .unwrap();
     client.write_all(payload).unwrap();
+    take_reply(client, command)
+}
+
+/// Takes a reply, and returns its data.
+fn take_reply(client: &mut UnixStream, command: u16) -> Vec<u8> {
     let mut reply = vec![0; 16];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(reply[4..8], [0; 4], "an error");
@@ -169,4 +185,34 @@ fn disks_that_lose_nothing_refuse_a_power_cut() {
     let served = serve(StoreConfig::Ram, 1 << 20);
     assert_eq!(served.cut(Then::Off), Err(CutError::LosesNothing));
     served.server.shutdown(Duration::ZERO);
+}
+
+/// Sends a write of one block, a trim of this block, and a write of two other blocks at once, so that the
+/// shard takes them in one batch. The second write may get the place on the disk that the trim has freed.
+#[test]
+fn requests_of_one_batch_reach_a_disk_in_memory_in_their_order() {
+    for (layout, write) in [
+        (Layout::Static, WritePolicy::Through),
+        (Layout::Dynamic, WritePolicy::Through),
+        (Layout::Dynamic, WritePolicy::Back),
+    ] {
+        let served = serve_as(StoreConfig::Ram, 1 << 20, layout, write);
+        let mut client = served.client();
+        for round in 1..=60 {
+            let (first, second) = (round, 64 + round % 60);
+            let mut batch = header(WRITE, first, 1).as_ref().to_vec();
+            batch.extend([1; BLOCK]);
+            batch.extend(header(TRIM, first, 1).as_ref());
+            batch.extend(header(WRITE, second, 2).as_ref());
+            batch.extend([2; 2 * BLOCK]);
+            client.write_all(&batch).unwrap();
+            for command in [WRITE, TRIM, WRITE] {
+                take_reply(&mut client, command);
+            }
+            let place = (layout, write, round);
+            let is_all = |bytes: Vec<u8>, value| bytes.iter().all(|byte| *byte == value);
+            assert!(is_all(ask(&mut client, READ, second, &[]), 2), "{place:?}");
+            assert!(is_all(ask(&mut client, READ, first, &[]), 0), "{place:?}");
+        }
+    }
 }

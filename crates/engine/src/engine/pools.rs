@@ -97,6 +97,19 @@ impl Engine {
         segments.into_iter().flatten()
     }
 
+    /// Whether a child reads only blocks whose bytes go to clients' replies, and nowhere else, from places
+    /// that will always belong to these blocks. The driver may then leave the bytes on the disk until it
+    /// sends the replies.
+    pub fn reads_only_for_replies(&self, id: ZioId) -> bool {
+        let child = id
+            .inner()
+            .filter(|id| self.children.flights.get(*id).is_some());
+        child.is_some_and(|id| {
+            let child = self.sent.get(id);
+            self.pools[child.pool as usize].reads_only_for_replies(child.disk, child.work)
+        })
+    }
+
     /// The size in bytes of a buffer that the engine has named. The size never changes.
     pub fn buffer_size(&self, buf: Buf) -> Option<u32> {
         self.buffers.size(buf)

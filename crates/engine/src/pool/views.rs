@@ -2,10 +2,12 @@
 
 use alloc::vec::Vec;
 
+use super::block_io::Then;
 use super::pool::{Leaf, Pool};
 use super::request::Request;
 use super::stats::{PoolState, PoolStats, Traffic};
 use super::step::{Child, SyncFor, Work};
+use super::tag::Tag;
 use super::tunable::Tunables;
 use crate::bytes::Segment;
 use crate::event::Event;
@@ -93,6 +95,20 @@ impl Pool {
                     .map(|buf| Segment::Buf(buf, member.length)),
             )
         })
+    }
+
+    /// Whether a child reads only blocks for replies, and the layout never gives their places to other
+    /// blocks.
+    pub(crate) fn reads_only_for_replies(&self, disk: usize, work: Work) -> bool {
+        let Work::Picked(picked) = work else {
+            return false;
+        };
+        let mut members = self.disks[disk].queue.members(picked);
+        let is_for_reply = |tag| match Tag::unpack(tag) {
+            Tag::Read(id) => matches!(self.reads[id].then, Then::Reply { .. }),
+            Tag::Write(_) | Tag::Repair => false,
+        };
+        self.placement.is_none() && members.all(|member| is_for_reply(member.tag))
     }
 
     /// A client's zio, if it is in flight in this pool.

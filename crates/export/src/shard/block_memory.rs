@@ -1,16 +1,31 @@
 //! The bytes of the blocks that volumes keep in memory. Each block has a name ([`Buf`]), which the engine
 //! gives out.
 
-use dashpot_engine::{Buf, Span};
+use dashpot_engine::{Buf, DiskId, Span};
 
 /// The memory of all blocks of a shard. When the engine frees the name of a block, the block's memory is
 /// kept, because the engine reuses freed names first. So the shard holds as many bytes as were ever in use at
 /// once.
 #[derive(Debug, Default)]
 pub(super) struct BlockMemory {
-    /// The memory of each block, by name. A block that was never written has no bytes yet.
-    blocks: Vec<Box<[u8]>>,
+    /// The blocks, by name.
+    blocks: Vec<Block>,
     held: u64,
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    /// The bytes. A block that was never written has none yet.
+    memory: Box<[u8]>,
+    /// The place of the content, if the content is still on a disk. The memory then means nothing.
+    on_disk: Option<OnDisk>,
+}
+
+/// The place of a block on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OnDisk {
+    pub(super) disk: DiskId,
+    pub(super) offset: u64,
 }
 
 impl BlockMemory {
@@ -19,10 +34,26 @@ impl BlockMemory {
         self.held
     }
 
-    /// A part of a block.
+    /// A part of a block whose content is in memory.
     pub(super) fn read(&self, span: Span) -> Option<&[u8]> {
         let block = self.blocks.get(span.buf.0 as usize)?;
-        block.get(range(span))
+        debug_assert_eq!(block.on_disk, None, "the content is not in memory");
+        block.memory.get(range(span))
+    }
+
+    /// The place of a block's content, if the content was left on a disk.
+    pub(super) fn on_disk(&self, buf: Buf) -> Option<OnDisk> {
+        self.blocks.get(buf.0 as usize)?.on_disk
+    }
+
+    /// Notes that a block has the content of a place on a disk. The block needs no memory for it.
+    pub(super) fn leave_on_disk(&mut self, buf: Buf, place: OnDisk) {
+        self.block(buf).on_disk = Some(place);
+    }
+
+    /// Forgets the content of a block.
+    pub(super) fn free(&mut self, buf: Buf) {
+        self.block(buf).on_disk = None;
     }
 
     /// A part of a block of `size` bytes, which the caller can overwrite.
@@ -36,21 +67,27 @@ impl BlockMemory {
         self.allocate(to, size);
         let places = [from.0 as usize, to.0 as usize];
         if let Ok([from, to]) = self.blocks.get_disjoint_mut(places) {
-            to.copy_from_slice(from);
+            to.memory.copy_from_slice(&from.memory);
         }
     }
 
+    /// The memory of a block, which is then the place of its content.
     fn allocate(&mut self, buf: Buf, size: u32) -> &mut [u8] {
-        let at = buf.0 as usize;
-        if self.blocks.len() <= at {
-            self.blocks.resize_with(at + 1, Box::default);
-        }
-        let block = &mut self.blocks[at];
-        if block.is_empty() {
-            *block = vec![0; size as usize].into();
+        if self.block(buf).memory.is_empty() {
+            self.block(buf).memory = vec![0; size as usize].into();
             self.held += u64::from(size);
         }
-        block
+        let block = self.block(buf);
+        block.on_disk = None;
+        &mut block.memory
+    }
+
+    fn block(&mut self, buf: Buf) -> &mut Block {
+        let at = buf.0 as usize;
+        if self.blocks.len() <= at {
+            self.blocks.resize_with(at + 1, Block::default);
+        }
+        &mut self.blocks[at]
     }
 }
 
@@ -61,8 +98,8 @@ fn range(span: Span) -> std::ops::Range<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::BlockMemory;
-    use dashpot_engine::{Buf, Span};
+    use super::{BlockMemory, OnDisk};
+    use dashpot_engine::{Buf, DiskId, Span};
 
     fn span(buf: u32, at: u32, length: u32) -> Span {
         let buf = Buf(buf);
@@ -80,6 +117,22 @@ mod tests {
         memory.write(span(1, 0, 8), 8).unwrap().fill(1);
         assert_eq!(memory.read(span(3, 2, 2)), Some(&[7, 7][..]));
         assert_eq!(memory.held(), 16);
+    }
+
+    #[test]
+    fn a_block_on_a_disk_takes_no_memory_until_it_is_overwritten() {
+        let mut memory = BlockMemory::default();
+        let (disk, offset) = (DiskId(1), 4096);
+        memory.leave_on_disk(Buf(2), OnDisk { disk, offset });
+        assert_eq!(memory.on_disk(Buf(2)), Some(OnDisk { disk, offset }));
+        assert_eq!(memory.held(), 0);
+        memory.write(span(2, 0, 8), 8).unwrap().fill(3);
+        assert_eq!(memory.on_disk(Buf(2)), None);
+        assert_eq!(memory.read(span(2, 0, 8)), Some(&[3; 8][..]));
+        memory.leave_on_disk(Buf(2), OnDisk { disk, offset });
+        memory.free(Buf(2));
+        assert_eq!(memory.on_disk(Buf(2)), None);
+        assert_eq!(memory.held(), 8);
     }
 
     #[test]

@@ -6,9 +6,10 @@
 
 use std::io::IoSlice;
 
-use dashpot_engine::{Span, ZioId};
+use dashpot_engine::{Device, Span, ZioId};
 
 use super::block_memory::BlockMemory;
+use super::exports::Stores;
 use super::slots::{Slot, Slots};
 use crate::frontend::Session;
 use crate::frontend::boundary::{Frontend, Operation, SendLimits};
@@ -53,6 +54,8 @@ struct Data {
     zio: ZioId,
     start: u32,
     length: u32,
+    /// Whether the next chunk has more data of this zio.
+    goes_on: bool,
 }
 
 /// Where the data of replies is.
@@ -60,8 +63,9 @@ struct Data {
 pub(super) struct Sources<'a> {
     pub(super) slots: &'a Slots,
     pub(super) blocks: &'a BlockMemory,
-    /// The store of the device that all zios of a connection go to.
-    pub(super) store: Option<&'a Store>,
+    pub(super) stores: &'a Stores,
+    /// The device that all zios of a connection go to.
+    pub(super) device: Device,
 }
 
 impl<'a> Sources<'a> {
@@ -73,21 +77,33 @@ impl<'a> Sources<'a> {
         if let Some(bytes) = self.in_memory(slot, data) {
             return Some(bytes).into_iter().for_each(push);
         }
-        let offset = slot.request().offset + u64::from(data.start);
+        let (device, begin) = self.on_disk(slot);
+        let offset = begin + u64::from(data.start);
         let slices = |store: &'a Store| store.slices(offset, data.length.into());
-        self.store.into_iter().flat_map(slices).for_each(push);
+        let store = self.stores.of(device);
+        store.into_iter().flat_map(slices).for_each(push);
     }
 
     /// The data, if it is in a block that is lent to the zio, or in the zio's own buffer.
     fn in_memory(&self, slot: &'a Slot, data: &Data) -> Option<&'a [u8]> {
         let (start, length) = (data.start as usize, data.length as usize);
         match slot.lent() {
+            Some(Span { buf, .. }) if self.blocks.on_disk(buf).is_some() => None,
             Some(Span { buf, at, .. }) => self.blocks.read(Span {
                 buf,
                 at: at + data.start,
                 length: data.length,
             }),
             None => slot.payload().get(start..start + length),
+        }
+    }
+
+    /// The disk that has the data of a zio, and where the data begins on this disk.
+    fn on_disk(&self, slot: &Slot) -> (Device, u64) {
+        let lent = slot.lent();
+        match lent.and_then(|span| Some((span, self.blocks.on_disk(span.buf)?))) {
+            Some((span, place)) => (Device::Disk(place.disk), place.offset + u64::from(span.at)),
+            None => (self.device, slot.request().offset),
         }
     }
 }
@@ -137,6 +153,16 @@ impl Chunk {
         &self.zios
     }
 
+    /// The zios with data in this chunk that the transport has not yet accepted to the last byte.
+    pub(super) fn unsent(&self) -> impl Iterator<Item = ZioId> {
+        let ends = self.data.iter().scan(0, |length, data| {
+            *length += data.length as usize;
+            Some((data, data.after + *length))
+        });
+        let unsent = ends.filter(|(data, end)| data.goes_on || *end > self.sent);
+        unsent.map(|(data, _)| data.zio)
+    }
+
     /// Adds a whole reply. Copies its bytes into the chunk.
     pub(super) fn put_whole(&mut self, reply: &[u8]) {
         self.replies += 1;
@@ -169,15 +195,16 @@ impl Chunk {
         }
         let room = self.limits.bytes.saturating_sub(self.length()).max(1);
         let length = (room as u64).min(u64::from(request.length - sent)) as u32;
-        self.push_data(id, sent, length);
-        if sent + length < request.length {
+        let goes_on = sent + length < request.length;
+        self.push_data(id, sent, length, goes_on);
+        if goes_on {
             return Some(sent + length);
         }
         self.zios.push(id);
         None
     }
 
-    fn push_data(&mut self, zio: ZioId, start: u32, length: u32) {
+    fn push_data(&mut self, zio: ZioId, start: u32, length: u32, goes_on: bool) {
         let after = self.heads.len();
         self.data_length += length as usize;
         self.data.push(Data {
@@ -185,6 +212,7 @@ impl Chunk {
             zio,
             start,
             length,
+            goes_on,
         });
     }
 

@@ -11,7 +11,7 @@ use dashpot_engine::{ClientId, Device, DiskId};
 use super::clients::ClientTable;
 use crate::export::{ExportId, ExportInfo, Served};
 use crate::snapshot::ClientView;
-use crate::store::Store;
+use crate::store::{Attempt, Store};
 
 /// The exports of a shard. The last export is the prober's.
 pub(super) struct Exports {
@@ -98,6 +98,7 @@ impl Exports {
 }
 
 /// The stores of a shard's disks, in the engine's order. The last is the prober's.
+#[derive(Debug)]
 pub(super) struct Stores(Vec<Store>);
 
 impl Stores {
@@ -119,6 +120,22 @@ impl Stores {
         match device {
             Device::Disk(disk) => self.0.get_mut(disk.0 as usize),
             Device::Volume(_) => None,
+        }
+    }
+
+    /// Reads from a store in memory. This never fails.
+    pub(super) fn read_in_memory(&self, disk: DiskId, offset: u64, into: &mut [u8]) {
+        if let Some(store) = self.of(Device::Disk(disk)) {
+            let attempt = store.read(offset, into);
+            debug_assert_eq!(attempt, Attempt::Done(Ok(())));
+        }
+    }
+
+    /// Writes to a store in memory. This never fails.
+    pub(super) fn write_in_memory(&mut self, disk: DiskId, offset: u64, from: &[u8]) {
+        if let Some(store) = self.of_mut(Device::Disk(disk)) {
+            let attempt = store.write(offset, from, false);
+            debug_assert_eq!(attempt, Attempt::Done(Ok(())));
         }
     }
 

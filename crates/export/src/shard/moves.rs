@@ -16,16 +16,7 @@ impl Shard {
         }
         match action {
             Move::CopyIn { zio, from, to } => self.copy_in(zio, from, to, submission),
-            Move::CopyOut { zio, to, from } => {
-                let Some(bytes) = self.blocks.read(from) else {
-                    return;
-                };
-                if let Some(reply) =
-                    reply_part(&mut self.slots, &mut self.buffers, zio, to, from.length)
-                {
-                    reply.copy_from_slice(bytes);
-                }
-            }
+            Move::CopyOut { zio, to, from } => self.copy_out(zio, to, from),
             Move::Lend { zio, from } => {
                 if let Some(slot) = self.slots.get_mut(zio) {
                     slot.lend(from);
@@ -48,6 +39,7 @@ impl Shard {
                 self.blocks.copy(from, to, size);
             }
             Move::Free(block) => {
+                self.blocks.free(block);
                 if let Some(submission) = submission {
                     submission.free(block);
                 }
@@ -76,6 +68,34 @@ impl Shard {
         }
         if slot.copied(to.length) {
             self.end_work(zio);
+        }
+    }
+
+    fn copy_out(&mut self, zio: ZioId, to: u32, from: Span) {
+        let reply = reply_part(&mut self.slots, &mut self.buffers, zio, to, from.length);
+        let Some(reply) = reply else {
+            return;
+        };
+        match self.blocks.on_disk(from.buf) {
+            Some(place) => {
+                let offset = place.offset + u64::from(from.at);
+                self.stores.read_in_memory(place.disk, offset, reply);
+            }
+            None => {
+                if let Some(bytes) = self.blocks.read(from) {
+                    reply.copy_from_slice(bytes);
+                }
+            }
+        }
+    }
+
+    /// Moves a block's content into memory, if the content was left on a disk.
+    pub(super) fn load(&mut self, block: Buf) {
+        let size = self.size_of(block);
+        if let Some(place) = self.blocks.on_disk(block)
+            && let Some(into) = self.blocks.write(whole(block, size), size)
+        {
+            self.stores.read_in_memory(place.disk, place.offset, into);
         }
     }
 

@@ -197,6 +197,7 @@ mod tests {
     use crate::frontend::{Session, nbd};
     use crate::shard::block_memory::BlockMemory;
     use crate::shard::chunk::{Chunk, SLICES_MAX, Sources};
+    use crate::shard::exports::Stores;
     use crate::shard::slots::{Origin, Slot, Slots, ZioList};
     use crate::store::Store;
     use dashpot_engine::{ClientId, Device, DiskId, ZioId};
@@ -244,13 +245,41 @@ mod tests {
             let sources = Sources {
                 slots,
                 blocks: &BlockMemory::default(),
-                store: Some(&Store::Null),
+                stores: &Stores::new(vec![Store::Null]),
+                device: Device::Disk(DiskId(0)),
             };
             let slices = chunk.slices(sources, &mut room);
             let bytes = slices.iter().map(|slice| slice.len()).sum();
             assert_eq!(bytes, chunk.left());
             all.push((bytes, chunk.zios().to_vec()));
         }
+    }
+
+    #[test]
+    fn data_is_unsent_until_the_last_byte_of_its_reply_is_accepted() {
+        let (slots, ids) = reads([1 << 10, 200 << 10]);
+        let mut outlet = Outlet::default();
+        ids.iter().for_each(|id| outlet.put_zio(*id));
+        let unsent_after = |chunk: &mut Chunk, bytes| {
+            chunk.accept(bytes);
+            chunk.unsent().collect::<Vec<_>>()
+        };
+        let mut chunk = Chunk::default();
+        outlet.fill(&mut chunk, &session(), &slots);
+        let head = 16;
+        assert_eq!(unsent_after(&mut chunk, head + (1 << 10) - 1), ids);
+        assert_eq!(unsent_after(&mut chunk, 1), ids[1..]);
+        let left = chunk.left();
+        assert_eq!(
+            unsent_after(&mut chunk, left),
+            ids[1..],
+            "the next chunk has the rest"
+        );
+        chunk.clear();
+        outlet.fill(&mut chunk, &session(), &slots);
+        let left = chunk.left();
+        assert_eq!(unsent_after(&mut chunk, left - 1), ids[1..]);
+        assert_eq!(unsent_after(&mut chunk, 1), []);
     }
 
     #[test]

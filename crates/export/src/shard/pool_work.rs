@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dashpot_engine::{Buf, Device, Engine, Errno, Instant, Op, Outcome, Segment, Span, Zio, ZioId};
 
 use super::Shard;
+use super::block_memory::OnDisk;
 use super::submission::Submission;
 use super::unfinished::{Copy, is_long};
 use crate::frontend::boundary::{Operation, Request};
@@ -85,27 +86,28 @@ impl Shard {
         is_payload
     }
 
-    /// Moves the bytes of a zio between its blocks and a store in memory. This never fails.
+    /// Moves the bytes of a zio between its blocks and a store in memory. If the blocks are only for replies,
+    /// leaves their content on the disk.
     fn move_in_memory(&mut self, zio: &Zio) {
-        let Some(store) = self.stores.of_mut(Device::Disk(zio.device)) else {
-            return;
-        };
+        let disk = zio.device;
+        let stays = zio.op == Op::Read && self.engine.reads_only_for_replies(zio.id);
         let mut offset = zio.offset;
         for segment in self.engine.segments(zio.id) {
             let (Segment::Buf(_, length) | Segment::Gap(length)) = segment;
             if let Segment::Buf(buf, length) = segment {
-                let span = whole(buf, length);
-                let attempt = match zio.op {
-                    Op::Write => self
-                        .blocks
-                        .read(span)
-                        .map(|from| store.write(offset, from, false)),
-                    _ => self
-                        .blocks
-                        .write(span, length)
-                        .map(|into| store.read(offset, into)),
-                };
-                debug_assert_eq!(attempt, Some(Attempt::Done(Ok(()))));
+                match zio.op {
+                    _ if stays => self.blocks.leave_on_disk(buf, OnDisk { disk, offset }),
+                    Op::Write => {
+                        if let Some(from) = self.blocks.read(whole(buf, length)) {
+                            self.stores.write_in_memory(disk, offset, from);
+                        }
+                    }
+                    _ => {
+                        if let Some(into) = self.blocks.write(whole(buf, length), length) {
+                            self.stores.read_in_memory(disk, offset, into);
+                        }
+                    }
+                }
             }
             offset += u64::from(length);
         }

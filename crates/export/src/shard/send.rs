@@ -5,6 +5,7 @@ use dashpot_engine::{Input, ZioId};
 use super::Shard;
 use super::chunk::{Chunk, Sources};
 use super::connection::Connection;
+use super::slots::Slot;
 
 impl Shard {
     /// Queues a connection that has replies to send in this pass, unless its transport is blocked.
@@ -77,11 +78,23 @@ impl Shard {
                 return false;
             }
         };
+        self.load_unsent(&chunk);
         if is_sent {
             return self.end_chunk(at, chunk);
         }
         self.keep_unsent(at, chunk);
         false
+    }
+
+    /// Loads the blocks from which a chunk's data is not yet sent in full. Otherwise a write could change a
+    /// block on its disk before the rest is sent, and the client would get one part of the block from before
+    /// the write and another from after it.
+    fn load_unsent(&mut self, chunk: &Chunk) {
+        for zio in chunk.unsent() {
+            if let Some(lent) = self.slots.get(zio).and_then(Slot::lent) {
+                self.load(lent.buf);
+            }
+        }
     }
 
     /// Keeps a chunk that the transport has not accepted in full.
@@ -119,7 +132,8 @@ impl Shard {
         let sources = Sources {
             slots: &self.slots,
             blocks: &self.blocks,
-            store: self.stores.of(self.exports.device(connection.export())),
+            stores: &self.stores,
+            device: self.exports.device(connection.export()),
         };
         connection.offer(chunk, sources)
     }

@@ -1,0 +1,90 @@
+"""Replies of volumes that their client has not taken yet, while other clients change the same blocks. The shard
+reads a block of a pool's disk in memory only when it sends the reply, as it does for lone disks."""
+
+import contextlib
+
+import pytest
+
+from pools import POLICIES
+
+nbd = pytest.importorskip("nbd")
+
+SIZE = 16 << 20
+OLD, NEW, OTHER = 1, 2, 3
+
+
+def lab(directory, layout, policy, block):
+    path = directory / "lab.toml"
+    path.write_text(f"""
+[disk.a]
+store = "ram"
+size = "64M"
+[disk.b]
+store = "ram"
+size = "64M"
+[pool.tank]
+disks = ["a", "b"]
+layout = "{layout}"
+[volume."tank/v"]
+size = "{SIZE}"
+block_size = "{block}"
+write = "{policy}"
+[volume."tank/other"]
+size = "{SIZE}"
+block_size = "{block}"
+write = "{policy}"
+""")
+    return path
+
+
+@contextlib.contextmanager
+def connected(daemon, volume):
+    client = nbd.NBD()
+    client.connect_uri(daemon.uri(volume))
+    yield client
+    client.shutdown()
+
+
+def fill(client, value, piece=1 << 20):
+    for at in range(0, SIZE, piece):
+        client.pwrite(bytes([value]) * piece, at)
+    client.flush()
+
+
+def ask(client, block):
+    """Asks for all blocks, but takes no reply: libnbd takes replies only when it is polled."""
+    buffers = [nbd.Buffer(block) for _ in range(0, SIZE, block)]
+    return buffers, [client.aio_pread(buffer, at * block) for at, buffer in enumerate(buffers)]
+
+
+def take(client, buffers, cookies):
+    """Takes all replies. Returns the different bytes of each."""
+    for cookie in cookies:
+        while not client.aio_command_completed(cookie):
+            client.poll(-1)
+    return [set(bytes(buffer.to_bytearray())) for buffer in buffers]
+
+
+@pytest.mark.parametrize("block", [8 << 10, 256 << 10])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_reply_that_waits_is_never_half_old_and_half_new(serve, directory, policy, block):
+    daemon = serve(lab(directory, "static", policy, block))
+    with connected(daemon, "tank/v") as reader, connected(daemon, "tank/v") as writer:
+        fill(writer, OLD)
+        asked = ask(reader, block)
+        fill(writer, NEW)
+        assert [one for one in take(reader, *asked) if one not in ({OLD}, {NEW})] == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_reply_that_waits_never_has_bytes_of_another_volume(serve, directory, policy):
+    block = 8 << 10
+    daemon = serve(lab(directory, "dynamic", policy, block))
+    with connected(daemon, "tank/v") as reader, connected(daemon, "tank/v") as writer:
+        with connected(daemon, "tank/other") as other:
+            fill(writer, OLD)
+            asked = ask(reader, block)
+            writer.trim(SIZE, 0)
+            writer.flush()
+            fill(other, OTHER)
+            assert [one for one in take(reader, *asked) if not one <= {OLD, 0}] == []
