@@ -1,5 +1,5 @@
 """Replies of volumes that their client has not taken yet, while other clients change the same blocks. The shard
-reads a block of a pool's disk in memory only when it sends the reply, as it does for lone disks."""
+may read a block of a pool's disk in memory only when it sends the reply, as it does for lone disks."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ SIZE = 16 << 20
 OLD, NEW, OTHER = 1, 2, 3
 
 
-def lab(directory, layout, policy, block):
+def lab(directory, layout, policy, block, disks='["a", "b"]'):
     path = directory / "lab.toml"
     path.write_text(f"""
 [disk.a]
@@ -23,7 +23,7 @@ size = "64M"
 store = "ram"
 size = "64M"
 [pool.tank]
-disks = ["a", "b"]
+disks = {disks}
 layout = "{layout}"
 [volume."tank/v"]
 size = "{SIZE}"
@@ -88,3 +88,17 @@ def test_a_reply_that_waits_never_has_bytes_of_another_volume(serve, directory, 
             writer.flush()
             fill(other, OTHER)
             assert [one for one in take(reader, *asked) if not one <= {OLD, 0}] == []
+
+
+def test_a_reply_that_waits_has_no_bytes_of_a_write_that_failed(serve, directory):
+    """The write reaches one side of the mirror only, so that later reads do not see it."""
+    block = 8 << 10
+    daemon = serve(lab(directory, "static", "through", block, disks='[["a", "b"]]'))
+    with connected(daemon, "tank/v") as reader, connected(daemon, "tank/v") as writer:
+        fill(writer, OLD)
+        asked = ask(reader, block)
+        daemon.cli("inject", "a", "-e", "EIO", "-T", "write")
+        for at in range(0, SIZE, 1 << 20):
+            with pytest.raises(nbd.Error):
+                writer.pwrite(bytes([NEW]) * (1 << 20), at)
+        assert [one for one in take(reader, *asked) if one != {OLD}] == []

@@ -9,8 +9,8 @@ use crate::disk::{Context, Disk};
 use crate::event::{Device, Event};
 use crate::flight::Flight;
 use crate::pool::{
-    Ended, MirrorRecord, MirrorStart, Pool, PoolConfig, PoolError, PoolState, PoolStats, Step,
-    Tunables, VolumeConfig,
+    Child, Ended, MirrorRecord, MirrorStart, Pool, PoolConfig, PoolError, PoolState, PoolStats,
+    Step, Tunables, VolumeConfig,
 };
 use crate::stats::{DiskStats, InFlight};
 use crate::time::Instant;
@@ -86,28 +86,34 @@ impl Engine {
 
     /// Where the bytes of a child come from or go to, in the order of their offsets on the disk.
     pub fn segments(&self, id: ZioId) -> impl Iterator<Item = Segment> {
-        let child = id
-            .inner()
-            .filter(|id| self.children.flights.get(*id).is_some());
-        let segments = child.map(|id| {
-            let child = self.sent.get(id);
+        let segments = self.sent_child(id).map(|child| {
             let pool = &self.pools[child.pool as usize];
             pool.segments(child.disk, child.work)
         });
         segments.into_iter().flatten()
     }
 
-    /// Whether a child reads only blocks whose bytes go to clients' replies, and nowhere else, from places
-    /// that will always belong to these blocks. The driver may then leave the bytes on the disk until it
+    /// The buffer of a child that moves exactly one buffer.
+    pub fn sole_buffer(&self, id: ZioId) -> Option<Buf> {
+        let child = self.sent_child(id)?;
+        self.pools[child.pool as usize].sole_buffer(child.disk, child.work)
+    }
+
+    /// Whether a child reads only for clients' replies, and its disk will have the bytes, or newer bytes of
+    /// the same blocks, as long as the replies wait. The driver may then leave the bytes on the disk until it
     /// sends the replies.
     pub fn reads_only_for_replies(&self, id: ZioId) -> bool {
-        let child = id
-            .inner()
-            .filter(|id| self.children.flights.get(*id).is_some());
-        child.is_some_and(|id| {
-            let child = self.sent.get(id);
-            self.pools[child.pool as usize].reads_only_for_replies(child.disk, child.work)
+        self.sent_child(id).is_some_and(|child| {
+            let pool = &self.pools[child.pool as usize];
+            pool.reads_only_for_replies(child.disk, child.work)
         })
+    }
+
+    /// A child that is still in flight.
+    fn sent_child(&self, id: ZioId) -> Option<&Child> {
+        let id = id.inner()?;
+        self.children.flights.get(id)?;
+        Some(self.sent.get(id))
     }
 
     /// The size in bytes of a buffer that the engine has named. The size never changes.

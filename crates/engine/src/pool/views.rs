@@ -9,7 +9,7 @@ use super::stats::{PoolState, PoolStats, Traffic};
 use super::step::{Child, SyncFor, Work};
 use super::tag::Tag;
 use super::tunable::Tunables;
-use crate::bytes::Segment;
+use crate::bytes::{Buf, Segment};
 use crate::event::Event;
 use crate::stats::{DiskStats, InFlight};
 use crate::time::Instant;
@@ -97,15 +97,31 @@ impl Pool {
         })
     }
 
-    /// Whether a child reads only blocks for replies, and the layout never gives their places to other
-    /// blocks.
+    /// The buffer of a child that moves exactly one buffer.
+    pub(crate) fn sole_buffer(&self, disk: usize, work: Work) -> Option<Buf> {
+        let Work::Picked(picked) = work else {
+            return None;
+        };
+        let mut members = self.disks[disk].queue.members(picked);
+        let first = members.next()?;
+        let is_sole = members.next().is_none();
+        self.buf_of(first.tag).filter(|_| is_sole)
+    }
+
+    /// Whether a child reads only for replies, and its disk keeps what is valid. A dynamic layout may give
+    /// the place to another block. A side of a mirror may get the bytes of a write that then fails, and that
+    /// reads of the other sides do not see.
     pub(crate) fn reads_only_for_replies(&self, disk: usize, work: Work) -> bool {
         let Work::Picked(picked) = work else {
             return false;
         };
         let mut members = self.disks[disk].queue.members(picked);
         let is_for_reply = |tag| match Tag::unpack(tag) {
-            Tag::Read(id) => matches!(self.reads[id].then, Then::Reply { .. }),
+            Tag::Read(id) => {
+                let read = &self.reads[id];
+                let is_mirrored = self.members[read.member].len() > 1;
+                !is_mirrored && matches!(read.then, Then::Reply { .. })
+            }
             Tag::Write(_) | Tag::Repair => false,
         };
         self.placement.is_none() && members.all(|member| is_for_reply(member.tag))

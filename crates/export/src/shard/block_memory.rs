@@ -52,7 +52,7 @@ impl BlockMemory {
     }
 
     /// Forgets the content of a block.
-    pub(super) fn free(&mut self, buf: Buf) {
+    pub(super) fn forget(&mut self, buf: Buf) {
         self.block(buf).on_disk = None;
     }
 
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(memory.on_disk(Buf(2)), None);
         assert_eq!(memory.read(span(2, 0, 8)), Some(&[3; 8][..]));
         memory.leave_on_disk(Buf(2), OnDisk { disk, offset });
-        memory.free(Buf(2));
+        memory.forget(Buf(2));
         assert_eq!(memory.on_disk(Buf(2)), None);
         assert_eq!(memory.held(), 8);
     }

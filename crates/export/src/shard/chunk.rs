@@ -153,14 +153,16 @@ impl Chunk {
         &self.zios
     }
 
-    /// The zios with data in this chunk that the transport has not yet accepted to the last byte.
-    pub(super) fn unsent(&self) -> impl Iterator<Item = ZioId> {
-        let ends = self.data.iter().scan(0, |length, data| {
-            *length += data.length as usize;
-            Some((data, data.after + *length))
+    /// The zio whose data the transport has accepted in part, if there is one. The rest may be in the next
+    /// chunk.
+    pub(super) fn half_sent(&self) -> Option<ZioId> {
+        let mut length = 0;
+        let mut ends = self.data.iter().map(|data| {
+            length += data.length as usize;
+            (data, data.after + length)
         });
-        let unsent = ends.filter(|(data, end)| data.goes_on || *end > self.sent);
-        unsent.map(|(data, _)| data.zio)
+        let (data, end) = ends.find(|(data, end)| data.goes_on || *end > self.sent)?;
+        (end - (data.length as usize) < self.sent).then_some(data.zio)
     }
 
     /// Adds a whole reply. Copies its bytes into the chunk.

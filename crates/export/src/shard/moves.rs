@@ -39,9 +39,9 @@ impl Shard {
                 self.blocks.copy(from, to, size);
             }
             Move::Free(block) => {
-                self.blocks.free(block);
+                self.blocks.forget(block);
                 if let Some(submission) = submission {
-                    submission.free(block);
+                    submission.forget(block);
                 }
             }
         }
@@ -59,7 +59,8 @@ impl Shard {
             return;
         };
         let mut own = submission.as_mut().filter(|write| write.zio() == zio);
-        if !own.as_mut().is_some_and(|write| write.put_off(to, size)) {
+        let is_put_off = own.as_mut().is_some_and(|write| write.put_off(to, size));
+        if !is_put_off {
             let payload = own.map_or(slot.payload(), |write| write.payload());
             let part = from as usize..(from + to.length) as usize;
             if let (Some(block), Some(bytes)) = (self.blocks.write(to, size), payload.get(part)) {

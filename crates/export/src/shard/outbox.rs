@@ -256,30 +256,30 @@ mod tests {
     }
 
     #[test]
-    fn data_is_unsent_until_the_last_byte_of_its_reply_is_accepted() {
+    fn data_is_half_sent_from_its_first_byte_to_its_last() {
         let (slots, ids) = reads([1 << 10, 200 << 10]);
         let mut outlet = Outlet::default();
         ids.iter().for_each(|id| outlet.put_zio(*id));
-        let unsent_after = |chunk: &mut Chunk, bytes| {
+        let half_sent_after = |chunk: &mut Chunk, bytes| {
             chunk.accept(bytes);
-            chunk.unsent().collect::<Vec<_>>()
+            chunk.half_sent()
         };
         let mut chunk = Chunk::default();
         outlet.fill(&mut chunk, &session(), &slots);
         let head = 16;
-        assert_eq!(unsent_after(&mut chunk, head + (1 << 10) - 1), ids);
-        assert_eq!(unsent_after(&mut chunk, 1), ids[1..]);
+        assert_eq!(half_sent_after(&mut chunk, head), None);
+        assert_eq!(half_sent_after(&mut chunk, 1), Some(ids[0]));
+        assert_eq!(half_sent_after(&mut chunk, (1 << 10) - 1), None);
+        assert_eq!(half_sent_after(&mut chunk, head), None);
+        assert_eq!(half_sent_after(&mut chunk, 1), Some(ids[1]));
         let left = chunk.left();
-        assert_eq!(
-            unsent_after(&mut chunk, left),
-            ids[1..],
-            "the next chunk has the rest"
-        );
+        let next_has_the_rest = half_sent_after(&mut chunk, left);
+        assert_eq!(next_has_the_rest, Some(ids[1]));
         chunk.clear();
         outlet.fill(&mut chunk, &session(), &slots);
         let left = chunk.left();
-        assert_eq!(unsent_after(&mut chunk, left - 1), ids[1..]);
-        assert_eq!(unsent_after(&mut chunk, 1), []);
+        assert_eq!(half_sent_after(&mut chunk, left - 1), Some(ids[1]));
+        assert_eq!(half_sent_after(&mut chunk, 1), None);
     }
 
     #[test]

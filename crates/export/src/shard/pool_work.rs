@@ -9,7 +9,7 @@ use super::Shard;
 use super::block_memory::OnDisk;
 use super::submission::Submission;
 use super::unfinished::{Copy, is_long};
-use crate::frontend::boundary::{Operation, Request};
+use crate::frontend::boundary::{Operation, Request, SendLimits};
 use crate::store::{Asker, Attempt, Store};
 
 impl Shard {
@@ -23,13 +23,16 @@ impl Shard {
         let zio = self.engine.child(id)?;
         let device = Device::Disk(zio.device);
         let moves = matches!(zio.op, Op::Read | Op::Write);
-        let overlaps = self.unfinished.overlaps(device, zio.offset, zio.length);
-        if overlaps || moves && !self.unfinished.may_move(zio.length) {
+        if moves && !self.unfinished.may_move(zio.length) {
             self.unfinished.push_piece(id, 0);
             return None;
         }
         if zio.op == Op::Write && self.copy_later_for_pool(&zio, submission) {
             return Some(Ok(()));
+        }
+        if self.unfinished.overlaps(device, zio.offset, zio.length) {
+            self.unfinished.push_piece(id, 0);
+            return None;
         }
         self.fill_block(submission);
         if moves && self.stores.of(device).is_some_and(Store::reads_at_reply) {
@@ -69,13 +72,10 @@ impl Shard {
         let Some(write) = submission else {
             return false;
         };
-        let mut segments = self.engine.segments(zio.id);
-        let (Some(Segment::Buf(block, _)), None) = (segments.next(), segments.next()) else {
-            return false;
-        };
         let device = Device::Disk(zio.device);
         let copies_later = self.stores.of(device).is_some_and(Store::copies_later);
-        let is_payload = copies_later && write.is_content_of(block);
+        let block = self.engine.sole_buffer(zio.id).filter(|_| copies_later);
+        let is_payload = block.is_some_and(|block| write.is_content_of(block));
         if is_payload {
             self.unfinished.copy_later(Copy {
                 device,
@@ -86,31 +86,34 @@ impl Shard {
         is_payload
     }
 
-    /// Moves the bytes of a zio between its blocks and a store in memory. If the blocks are only for replies,
-    /// leaves their content on the disk.
+    /// Moves the bytes of a zio between its blocks and a store in memory.
     fn move_in_memory(&mut self, zio: &Zio) {
         let disk = zio.device;
-        let stays = zio.op == Op::Read && self.engine.reads_only_for_replies(zio.id);
-        let mut offset = zio.offset;
-        for segment in self.engine.segments(zio.id) {
-            let (Segment::Buf(_, length) | Segment::Gap(length)) = segment;
-            if let Segment::Buf(buf, length) = segment {
-                match zio.op {
-                    _ if stays => self.blocks.leave_on_disk(buf, OnDisk { disk, offset }),
-                    Op::Write => {
-                        if let Some(from) = self.blocks.read(whole(buf, length)) {
-                            self.stores.write_in_memory(disk, offset, from);
-                        }
+        for (offset, block) in blocks_of(&self.engine, zio) {
+            match zio.op {
+                Op::Write => {
+                    if let Some(from) = self.blocks.read(block) {
+                        self.stores.write_in_memory(disk, offset, from);
                     }
-                    _ => {
-                        if let Some(into) = self.blocks.write(whole(buf, length), length) {
-                            self.stores.read_in_memory(disk, offset, into);
-                        }
+                }
+                _ if self.may_stay(zio, block) => {
+                    self.blocks
+                        .leave_on_disk(block.buf, OnDisk { disk, offset });
+                }
+                _ => {
+                    if let Some(into) = self.blocks.write(block, block.length) {
+                        self.stores.read_in_memory(disk, offset, into);
                     }
                 }
             }
-            offset += u64::from(length);
         }
+    }
+
+    /// Whether a block may stay on its disk until the shard sends it in a reply. A block that takes several
+    /// chunks may not, because the shard would have to load all of it after the first.
+    fn may_stay(&self, read: &Zio, block: Span) -> bool {
+        let is_short = block.length as usize <= SendLimits::STREAM.bytes;
+        is_short && self.engine.reads_only_for_replies(read.id)
     }
 
     /// Tries to do the work at once. `bytes` holds the bytes to write, or receives the bytes that are read.
@@ -189,6 +192,20 @@ pub(super) fn name_volume(store: &mut Store, zio: ZioId, engine: &Engine, at: In
             at,
         }
     });
+}
+
+/// The blocks whose bytes a pool's zio moves, each with its place on the disk.
+fn blocks_of(engine: &Engine, zio: &Zio) -> impl Iterator<Item = (u64, Span)> {
+    let mut next = zio.offset;
+    engine.segments(zio.id).filter_map(move |segment| {
+        let (Segment::Buf(_, length) | Segment::Gap(length)) = segment;
+        let offset = next;
+        next += u64::from(length);
+        match segment {
+            Segment::Buf(buf, length) => Some((offset, whole(buf, length))),
+            Segment::Gap(_) => None,
+        }
+    })
 }
 
 /// A whole block.

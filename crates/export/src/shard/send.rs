@@ -78,7 +78,7 @@ impl Shard {
                 return false;
             }
         };
-        self.load_unsent(&chunk);
+        self.load_half_sent(&chunk);
         if is_sent {
             return self.end_chunk(at, chunk);
         }
@@ -86,14 +86,14 @@ impl Shard {
         false
     }
 
-    /// Loads the blocks from which a chunk's data is not yet sent in full. Otherwise a write could change a
-    /// block on its disk before the rest is sent, and the client would get one part of the block from before
-    /// the write and another from after it.
-    fn load_unsent(&mut self, chunk: &Chunk) {
-        for zio in chunk.unsent() {
-            if let Some(lent) = self.slots.get(zio).and_then(Slot::lent) {
-                self.load(lent.buf);
-            }
+    /// Loads the block of a reply that is sent in part. Otherwise a write could change the block on its disk
+    /// before the rest is sent, and the client would get one part of the block from before the write and
+    /// another from after it.
+    fn load_half_sent(&mut self, chunk: &Chunk) {
+        let zio = chunk.half_sent();
+        let slot = zio.and_then(|zio| self.slots.get(zio));
+        if let Some(lent) = slot.and_then(Slot::lent) {
+            self.load(lent.buf);
         }
     }
 

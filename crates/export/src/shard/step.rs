@@ -34,7 +34,10 @@ impl Shard {
                 }
                 Action::Record(pool) => {
                     let pool = *pool;
-                    self.record_mirrors(pool);
+                    if !self.record_mirrors(pool) {
+                        let recorded = Input::Recorded(pool, Ok(()));
+                        self.engine.step(now, recorded, &mut actions);
+                    }
                 }
                 Action::Answer(id, answer) => {
                     let answer = std::mem::replace(answer, Ok(Answer::Done));

@@ -55,7 +55,7 @@ impl<'a> Submission<'a> {
     }
 
     /// Forgets the copy to a block that is no longer in use.
-    pub(super) fn free(&mut self, block: Buf) {
+    pub(super) fn forget(&mut self, block: Buf) {
         self.block.take_if(|put_off| *put_off == block);
     }
 

@@ -13,7 +13,7 @@ use crate::store::{Attempt, Job, Pool, Store};
 
 pub(super) struct Unfinished {
     pool: Arc<Pool>,
-    /// Writes of this pass that are still to be copied to their disks.
+    /// Writes of this batch of requests that are still to be copied to their disks.
     copies: Vec<Copy>,
     /// The zios with work left for a later pass, and how many bytes of each are done.
     pieces: VecDeque<(ZioId, u64)>,
@@ -50,7 +50,7 @@ impl Unfinished {
         self.copies.push(copy);
     }
 
-    /// Makes all copies that are due, one right after the other. A copy to cold memory fills the CPU's store
+    /// Makes all copies of a batch, one right after the other. A copy to cold memory fills the CPU's store
     /// buffer, and other work between two copies would have to wait until that buffer has emptied. The shard
     /// has already told the engine that the writes are done, but no client can notice, because replies leave
     /// later.
