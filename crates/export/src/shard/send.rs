@@ -169,8 +169,9 @@ impl Shard {
             return;
         };
         self.slots.unlink(zio, connection.zios_mut());
-        if let Some(slot) = self.forget(zio) {
+        if let Some(slot) = self.slots.get(zio) {
             let offered = slot.offered().unwrap_or(self.timers.now());
+            self.forget(zio);
             self.step(Input::Replied { zio, offered }, None);
         }
     }

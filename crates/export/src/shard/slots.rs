@@ -53,6 +53,7 @@ pub(super) struct Origin {
 }
 
 impl Slot {
+    #[inline]
     pub(super) fn new(origin: Origin, device: Device, request: Request, charged: u64) -> Slot {
         Slot {
             connection: Some(origin.connection),
@@ -215,6 +216,7 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Gives a new zio its id, and puts it into the list of its connection.
+    #[inline]
     pub(super) fn insert(&mut self, mut slot: Slot, list: &mut ZioList) -> ZioId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -254,10 +256,14 @@ impl Slots {
     }
 
     /// Frees the id of a zio that is no longer in a list.
-    pub(super) fn remove(&mut self, id: ZioId) -> Option<Slot> {
-        let slot = self.slots.get_mut(id.0 as usize)?.take()?;
-        self.free.push(id);
-        Some(slot)
+    #[inline]
+    pub(super) fn remove(&mut self, id: ZioId) {
+        let slot = self.slots.get_mut(id.0 as usize);
+        if let Some(slot) = slot.filter(|slot| slot.is_some()) {
+            // A slot is large, so it is dropped in its place and never moved out.
+            *slot = None;
+            self.free.push(id);
+        }
     }
 
     /// The zios of a list, the youngest first.

@@ -3,7 +3,6 @@
 use dashpot_engine::{Action, Answer, Input, Outcome, ZioId};
 
 use super::Shard;
-use super::slots::Slot;
 use super::submission::Submission;
 
 impl Shard {
@@ -75,15 +74,16 @@ impl Shard {
     }
 
     /// Forgets a zio that the engine has finished with.
-    pub(super) fn forget(&mut self, id: ZioId) -> Option<Slot> {
-        let mut slot = self.slots.remove(id)?;
+    pub(super) fn forget(&mut self, id: ZioId) {
+        let Some(slot) = self.slots.get_mut(id) else {
+            return;
+        };
         self.buffers.give(slot.take_payload());
         if let Some(store) = self.stores.of_mut(slot.device()) {
             store.forget(id);
         }
-        let charged = slot.take_charge();
-        self.budget.give_back(slot.export(), 1, charged);
-        Some(slot)
+        self.budget.give_back(slot.export(), 1, slot.take_charge());
+        self.slots.remove(id);
     }
 
     /// Puts the events of finished zios into the shard's ring.
