@@ -176,7 +176,8 @@ print(started)
 def test_a_program_that_forks_is_bounded_by_its_own_limit(places, tmp_path):  # noqa: F811
     wal, _ = places
     open_to_all(wal)
-    # The kernel applies the limit only to users without privileges, so use a user who has no other process.
+    # The limit covers all processes of a user, and does not apply to users with privileges. So use a user without
+    # privileges and without other processes.
     user = ["setpriv", "--reuid", "64321", "--regid", "64321", "--clear-groups", "--bounding-set=-all"]
     copy = tmp_path / "dashpot"
     copy.write_bytes(pathlib.Path(BINARY).read_bytes())

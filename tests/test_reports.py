@@ -41,7 +41,7 @@ def rows(text, pattern):
 
 
 def has_begun(process):
-    """Whether a report that prints nothing at first has contacted the daemon, and catches signals."""
+    """Whether a report has begun: it catches SIGINT, which it does only after it has contacted the daemon."""
     with open(f"/proc/{process.pid}/status") as status:
         (caught,) = [int(line.split()[1], 16) for line in status if line.startswith("SigCgt:")]
     return caught >> (signal.SIGINT - 1) & 1

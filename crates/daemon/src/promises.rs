@@ -3,7 +3,8 @@
 //!
 //! SPECIFICATION.md has the bounds, and the measurements behind the bounds. The bounds apply to medians, on
 //! hosts that give a shard a CPU when it needs one. This file looks for causes that keep a shard from its
-//! CPU. A verdict that dashpot can keep a promise is not a measurement. The probe and `make bench` measure.
+//! CPU. It measures nothing: if it finds no such cause, its verdict is that dashpot can keep the promise. The
+//! probe and `make bench` measure.
 
 use dashpot_api::{CanHold, Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Promise, Shard};
 use dashpot_rules::{cpus_of, short_time};

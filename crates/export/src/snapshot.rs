@@ -32,8 +32,8 @@ pub struct DiskSnapshot {
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
-    /// If the disk belongs to a pool: the pool and its volumes, which are clients of the disk without a
-    /// connection, and their names.
+    /// The ids and names of clients without a connection: if the disk belongs to a pool, the pool and its
+    /// volumes.
     pub volumes: Vec<(ClientId, String)>,
     /// The disk's attachments, which are block devices of the host.
     pub attachments: Vec<AttachmentView>,

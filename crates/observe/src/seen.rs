@@ -28,7 +28,7 @@ pub struct Seen {
     pub kernels: Vec<DeviceInterval>,
     /// The pools that are watched.
     pub pools: Vec<PoolInterval>,
-    /// The finished I/Os that the question asks for one by one.
+    /// Each finished I/O, if the question wants more than totals.
     pub ios: Vec<FinishedIo>,
     /// How many other finished I/Os the source left out of `ios` because it had no room.
     pub left_out: u64,

@@ -36,7 +36,7 @@ pub struct Rule {
     #[serde(flatten)]
     pub counters: RuleCounters,
     /// The rule's counters for the zios that matched it after its last update; null if it was never
-    /// updated. The zios that the rule held at the time of the update count only in `counters`.
+    /// updated. Only `counters` has the zios that the rule held when it was updated.
     pub since_update: Option<RuleCounters>,
     /// The reason that the rule has injected nothing since it was armed or last updated; null if it has
     /// injected something.
@@ -151,7 +151,8 @@ pub struct RuleCounters {
     pub injected: u64,
     /// Number of zios that the rule held for longer than the store took.
     pub held: u64,
-    /// Number of zios that the rule did not need to hold, because the store ended after their target.
+    /// Number of zios that the rule did not need to hold, because the store took longer than the rule asks
+    /// for.
     pub overrun: u64,
     /// Number of zios that the rule gave an error.
     pub failed: u64,

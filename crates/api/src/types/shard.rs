@@ -41,8 +41,8 @@ pub struct Load {
 
 /// How often the host kept a shard from running for more than 1 ms. The cause may be another process on its
 /// CPU, SIGSTOP, a frozen container, a paused virtual machine, or a suspended host. Zios that arrived or were
-/// due in that time ended late. A stop may have been longer than its counted duration: by up to 20 ms while
-/// clients send requests, and by up to a second if they had sent none for a second.
+/// due during such a stop ended late. A stop may have been longer than its counted duration: by up to 20 ms if
+/// clients sent requests in the second before the stop, and otherwise by up to a second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Stops {
     /// The stops since the start.

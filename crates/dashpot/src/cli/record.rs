@@ -55,10 +55,10 @@ pub(crate) struct RecordArgs {
 /// How large a recording may become, and which I/Os it keeps longest.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeepArgs {
-    /// The most bytes of the recording [2G]
+    /// The largest size of the recording [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) keep: Option<u64>,
-    /// Keep longest the I/Os near those with latency>=1s,...
+    /// Delete last the I/Os near one with FACTS, such as latency>=1s,op=write
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// List the words of statistics, and which disks have each
+/// List the words that make a statistic, and the disks that know each word
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot stats")]
 pub(crate) struct StatsArgs {

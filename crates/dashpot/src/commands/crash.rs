@@ -125,7 +125,7 @@ fn request(args: &CrashArgs, seed: u64) -> Crash {
     }
 }
 
-/// The disks outside of pools that have a lossy store, and the pools whose disks all have a lossy store. A
+/// The disks with a lossy store that are in no pool, and the pools whose disks all have a lossy store. A
 /// message on stderr names the disks and pools that are left out.
 fn all_lossy(client: &Client) -> anyhow::Result<Vec<Hit>> {
     let mut are_lossy: BTreeMap<Hit, bool> = BTreeMap::new();

@@ -29,7 +29,7 @@ pub(crate) struct ReadyFile {
 #[derive(Serialize)]
 struct Ready<'a> {
     pid: u32,
-    /// The address of the API; over TCP, with the token.
+    /// The address of the API. If the API listens on TCP, the address contains the token.
     api: &'a str,
     /// The address of the metrics, if there is one.
     metrics: Option<&'a str>,

@@ -77,7 +77,7 @@ impl Lab {
         self.program_disk().is_some()
     }
 
-    /// The first disk whose I/Os are the calls of a program.
+    /// The first path disk: its I/Os are a program's calls on files.
     pub(crate) fn program_disk(&self) -> Option<&DiskConfig> {
         let mut disks = self.disks.iter().map(|disk| &disk.config);
         disks.find(|disk| matches!(disk.store, StoreConfig::Path(_)))

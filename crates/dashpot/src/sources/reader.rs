@@ -259,6 +259,6 @@ fn wait(issued: bool, doubtful: bool) -> &'static str {
     }
 }
 
-/// The maximum weight that may wait to be printed: many intervals with few operations, or one interval whose
-/// breakdown has the maximum number of values.
+/// The largest sum of weights of the intervals that wait to be printed. It has room for many intervals with
+/// few operations, or for one whose breakdown has the maximum number of values.
 const ROOM: usize = KEYS_MAX;

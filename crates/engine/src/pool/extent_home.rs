@@ -323,7 +323,7 @@ impl Volume {
         zios
     }
 
-    /// The largest number of bytes that a write can make dirty.
+    /// The largest number of bytes that a write, zero or trim can make dirty.
     pub(super) fn most_dirty(&self, zio: &Zio<VolumeId>) -> u64 {
         let size = u64::from(self.block_size);
         if zio.op == Op::Write {

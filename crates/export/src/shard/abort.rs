@@ -108,5 +108,5 @@ impl Shard {
     }
 }
 
-/// The largest number of zios of departed connections that a pass aborts.
+/// A pass aborts at most this many zios of departed connections.
 const ABORTS_PER_PASS: usize = 1_024;

@@ -44,7 +44,7 @@ impl Ram {
         }
     }
 
-    /// The slices of memory that hold a range, in order, cut at multiples of [`SLICE`].
+    /// The slices of memory that hold a range, in order. Each lies within one chunk.
     pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
         let chunks = pieces(CHUNK, offset, length);
         chunks.map(|(index, range)| &self.chunk(index).unwrap_or(&ZEROES)[range])

@@ -34,11 +34,11 @@ pub(super) struct Slabs {
     held: usize,
 }
 
-/// The state of a group's chunks, with one bit for each chunk.
+/// The state of a group's chunks. Each field has one bit for each chunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     used: u32,
-    /// The chunks whose bytes may differ from zero, one bit for each chunk.
+    /// The chunks whose bytes may differ from zero.
     written: u32,
 }
 

@@ -42,9 +42,9 @@ pub struct Simulation {
     checker: Option<Box<Checker>>,
     /// Whether the simulation begins no more calls.
     closing: bool,
-    /// How many events there have been at the current time.
+    /// How many events have happened since the simulation's clock last moved.
     standing: u64,
-    /// How many events at the current time were ends of calls.
+    /// How many of these events were ends of calls.
     ended_now: u64,
     /// How many calls the scenario may begin at one moment.
     crowd: u64,

@@ -230,7 +230,7 @@ impl Ends {
     }
 }
 
-/// The events of the terminal, read by a thread of its own that ends with the program.
+/// The events of the terminal. A separate thread reads them until the program ends.
 fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
     let (tell, news) = unbounded_channel();
     let read = move || {

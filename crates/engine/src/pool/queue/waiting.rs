@@ -153,7 +153,8 @@ impl Waiting {
         entry
     }
 
-    /// Moves the I/O in `slot` to the end of another class.
+    /// Moves the I/O in `slot` to another class. The class may still serve its I/Os by the time at which they
+    /// were queued.
     pub(super) fn change_class(&mut self, slot: u32, to: Class) {
         let entry = self.entries[slot];
         self.turns[entry.io.class as usize].remove(&entry.turn(slot));

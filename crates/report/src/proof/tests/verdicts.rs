@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::super::Verdict;
 use super::{Case, check, check_text};
 
-/// A delay of 20 ms may be 1 ms off at the median and 40 ms at p99; a delay of 1 ms may be 500 us
-/// off.
+/// A delay of 20 ms may be late by 1 ms at the median and by 40 ms at p99. A delay of 1 ms may be late by
+/// 500 us.
 #[test]
 fn the_tolerance_is_the_larger_of_a_share_and_a_time() {
     let late = |service, most, tail| {

@@ -7,8 +7,8 @@ use ratatui::layout::Rect;
 
 use super::Theme;
 
-/// Writes the axis into the first row of `area`, under columns that end at the right edge. `elapsed`
-/// has the length of each column, the oldest first.
+/// Writes the axis into the first row of `area`, under columns that end at the right edge. `elapsed` has the
+/// time that each column covers, the oldest column first.
 pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme: Theme) {
     let start = usize::from(area.right()).saturating_sub(elapsed.len());
     for (column, name) in names(elapsed) {
