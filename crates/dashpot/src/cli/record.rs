@@ -58,7 +58,7 @@ pub(crate) struct KeepArgs {
     /// The largest size of the recording [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) keep: Option<u64>,
-    /// Delete last the I/Os near one with FACTS, such as latency>=1s,op=write
+    /// Delete last the I/Os near one with latency>=1s,...
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }
