@@ -99,8 +99,8 @@ def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, dep
 
 
 def measured(loop, depth, number, directory):
-    """For each percentile that is compared, fio's value and dashpot's. How long the few longest I/Os take depends on how busy the host
-    is, so only percentiles that at least ten I/Os exceed are compared.
+    """For each percentile that is compared, fio's value and dashpot's. How long the few longest I/Os take depends on
+    how busy the host is, so only percentiles that at least ten I/Os exceed are compared.
     """
     report = Watching(loop, "--percentiles", "--json", 600)
     theirs = fio(loop, depth, number, directory)

@@ -5,36 +5,12 @@ import contextlib
 
 import pytest
 
-from pools import POLICIES
+from pools import POLICIES, VOLUME, lab
 
 nbd = pytest.importorskip("nbd")
 
 SIZE = 16 << 20
 OLD, NEW, OTHER = 1, 2, 3
-
-
-def lab(directory, layout, policy, block, disks='["a", "b"]'):
-    path = directory / "lab.toml"
-    path.write_text(f"""
-[disk.a]
-store = "ram"
-size = "64M"
-[disk.b]
-store = "ram"
-size = "64M"
-[pool.tank]
-disks = {disks}
-layout = "{layout}"
-[volume."tank/v"]
-size = "{SIZE}"
-block_size = "{block}"
-write = "{policy}"
-[volume."tank/other"]
-size = "{SIZE}"
-block_size = "{block}"
-write = "{policy}"
-""")
-    return path
 
 
 @contextlib.contextmanager
@@ -65,11 +41,12 @@ def take(client, buffers, cookies):
     return [set(bytes(buffer.to_bytearray())) for buffer in buffers]
 
 
-@pytest.mark.parametrize("block", [8 << 10, 256 << 10])
+@pytest.mark.parametrize("block", [8 << 10, 128 << 10, 256 << 10])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_reply_that_waits_is_never_half_old_and_half_new(serve, directory, policy, block):
-    daemon = serve(lab(directory, "static", policy, block))
-    with connected(daemon, "tank/v") as reader, connected(daemon, "tank/v") as writer:
+    path, _ = lab(directory, policy, block=block, size=SIZE)
+    daemon = serve(path)
+    with connected(daemon, VOLUME) as reader, connected(daemon, VOLUME) as writer:
         fill(writer, OLD)
         asked = ask(reader, block)
         fill(writer, NEW)
@@ -79,8 +56,11 @@ def test_a_reply_that_waits_is_never_half_old_and_half_new(serve, directory, pol
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_reply_that_waits_never_has_bytes_of_another_volume(serve, directory, policy):
     block = 8 << 10
-    daemon = serve(lab(directory, "dynamic", policy, block))
-    with connected(daemon, "tank/v") as reader, connected(daemon, "tank/v") as writer:
+    path, _ = lab(directory, policy, "dynamic", block=block, size=SIZE)
+    with path.open("a") as text:
+        text.write(f'[volume."tank/other"]\nsize = {SIZE}\nblock_size = {block}\nwrite = "{policy}"\n')
+    daemon = serve(path)
+    with connected(daemon, VOLUME) as reader, connected(daemon, VOLUME) as writer:
         with connected(daemon, "tank/other") as other:
             fill(writer, OLD)
             asked = ask(reader, block)
@@ -93,8 +73,9 @@ def test_a_reply_that_waits_never_has_bytes_of_another_volume(serve, directory, 
 def test_a_reply_that_waits_has_no_bytes_of_a_write_that_failed(serve, directory):
     """The write reaches one side of the mirror only, so that later reads do not see it."""
     block = 8 << 10
-    daemon = serve(lab(directory, "static", "through", block, disks='[["a", "b"]]'))
-    with connected(daemon, "tank/v") as reader, connected(daemon, "tank/v") as writer:
+    path, _ = lab(directory, "through", "mirror", block=block, size=SIZE)
+    daemon = serve(path)
+    with connected(daemon, VOLUME) as reader, connected(daemon, VOLUME) as writer:
         fill(writer, OLD)
         asked = ask(reader, block)
         daemon.cli("inject", "a", "-e", "EIO", "-T", "write")

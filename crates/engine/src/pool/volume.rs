@@ -149,7 +149,7 @@ impl Volume {
         from: u32,
         has_runs: bool,
     ) -> impl Iterator<Item = Piece> + use<> {
-        // Shifts and masks: a division takes as long as the rest of this function.
+        // The block size is a power of two, so shifts can replace slow divisions.
         let (size, shift) = (u64::from(self.block_size), self.block_size.trailing_zeros());
         let (begin, end) = (zio.offset, zio.offset + u64::from(zio.length));
         let cut = move |first: u64| {

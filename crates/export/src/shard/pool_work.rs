@@ -86,9 +86,12 @@ impl Shard {
         is_payload
     }
 
-    /// Moves the bytes of a zio between its blocks and a store in memory.
+    /// Moves the bytes of a zio between its blocks and a store in memory. A block that is only for a reply
+    /// stays on its disk until the shard sends the reply, unless the block takes several chunks: the shard
+    /// would have to load all of it after the first.
     fn move_in_memory(&mut self, zio: &Zio) {
         let disk = zio.device;
+        let for_replies = zio.op == Op::Read && self.engine.reads_only_for_replies(zio.id);
         for (offset, block) in blocks_of(&self.engine, zio) {
             match zio.op {
                 Op::Write => {
@@ -96,7 +99,7 @@ impl Shard {
                         self.stores.write_in_memory(disk, offset, from);
                     }
                 }
-                _ if self.may_stay(zio, block) => {
+                _ if for_replies && block.length as usize <= SendLimits::STREAM.bytes => {
                     self.blocks
                         .leave_on_disk(block.buf, OnDisk { disk, offset });
                 }
@@ -107,13 +110,6 @@ impl Shard {
                 }
             }
         }
-    }
-
-    /// Whether a block may stay on its disk until the shard sends it in a reply. A block that takes several
-    /// chunks may not, because the shard would have to load all of it after the first.
-    fn may_stay(&self, read: &Zio, block: Span) -> bool {
-        let is_short = block.length as usize <= SendLimits::STREAM.bytes;
-        is_short && self.engine.reads_only_for_replies(read.id)
     }
 
     /// Tries to do the work at once. `bytes` holds the bytes to write, or receives the bytes that are read.

@@ -153,8 +153,7 @@ impl Waiting {
         entry
     }
 
-    /// Moves the I/O in `slot` to another class. The class may still serve its I/Os by the time at which they
-    /// were queued.
+    /// Moves the I/O in `slot` to another class.
     pub(super) fn change_class(&mut self, slot: u32, to: Class) {
         let entry = self.entries[slot];
         self.turns[entry.io.class as usize].remove(&entry.turn(slot));
