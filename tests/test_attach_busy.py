@@ -48,7 +48,7 @@ def test_without_a_device_of_the_kernel_it_says_what_helps_and_what_works_withou
     assert len(refused) == 5, said
     for line in refused:
         assert f"/dev/{node} is not there: modprobe {module}, as root" in line, said
-        assert "programs that speak NBD need none of it" in line, said
+        assert "programs that speak NBD need no block device" in line, said
     assert f"no     /dev/{node} is not there; modprobe {module}, as root" in doctor
     assert not remains() and not daemon.disk()["clients"]
     daemon.cli("detach", attach(daemon))
@@ -61,7 +61,7 @@ def test_root_without_the_right_to_mount_is_told_so_before_anything_is_made(daem
     under = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", BINARY]
     refused = run(*under, "attach", "d", "--with", "loop", code=1, env=environment).stderr
     why = "mounting a file and making a loop device needs CAP_SYS_ADMIN, which root lacks here"
-    assert f"{why}: a container needs --privileged; programs that speak NBD need none of it" in refused
+    assert f"{why}: a container needs --privileged; programs that speak NBD need no block device" in refused
     assert f"{why}; a container needs --privileged" in run(*under, "doctor", env=environment).stdout
     assert not remains()
 

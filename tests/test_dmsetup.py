@@ -373,5 +373,5 @@ def test_a_reload_keeps_the_device(created, device):
     refused = dm("reload", NAME, "--table", "0 8 error", code=1).stderr
     assert f"word 2, '8': {NAME} has 2048 sectors: write that" in refused
     refused = dm("reload", NAME, "--table", f"0 2048 delay {device()} 0 1", code=1).stderr
-    assert "word 4, '" in refused and f"': {NAME} is on ram, which is another device" in refused
+    assert "word 4, '" in refused and f"': {NAME} is on ram, not on this device" in refused
     assert dm("table", NAME, "--inactive").stdout == ""

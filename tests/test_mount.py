@@ -15,7 +15,7 @@ def test_a_mount_that_waits_says_so_and_an_interrupted_one_leaves_nothing(attach
     words = ["run", "--mount", tmp_path, "-d", "d=ram,size=8M", "-r", "--hang -T read", "--", "true"]
     waits = subprocess.Popen([BINARY, *words], stderr=subprocess.PIPE, text=True)
     said = iter(waits.stderr.readline, "")
-    assert any("is not mounted yet: that waits for its I/O, and so for its rules" in line for line in said)
+    assert any("is not mounted yet: mounting waits for its I/O, and so for its rules" in line for line in said)
     waits.send_signal(signal.SIGINT)
     _, said = waits.communicate(timeout=HANG_LIMIT)
     assert waits.returncode == 125 and said == "dashpot: interrupted: nothing is attached\n"

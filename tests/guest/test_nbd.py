@@ -194,7 +194,7 @@ echo whole
     assert said.endswith("whole\n"), said
     waits = r"(its I/O fails in \d+ s|its next I/O waits for 20 s, then fails); sudo dashpot attach d"
     assert len(re.findall(rf"/dev/nbd0 waits for disk d: {waits}", said)) == 2, said
-    assert "/dev/nbd0: its daemon is gone: 'dashpot attach d' takes it over" in said
+    assert "/dev/nbd0: its daemon is gone: 'dashpot attach d' takes the device over" in said
 
 
 def test_what_was_left_of_the_time_is_told(guest):

@@ -184,7 +184,7 @@ echo whole
     assert said.endswith("whole\n"), said
     waits = r"(its I/O fails in \d+ s|its next I/O waits for 20 s, then fails); sudo dashpot attach tank/v"
     assert re.search(rf"/dev/nbd0 waits for volume tank/v: {waits}", said), said
-    assert "/dev/nbd0: its daemon is gone: 'dashpot attach tank/v' takes it over" in said
+    assert "/dev/nbd0: its daemon is gone: 'dashpot attach tank/v' takes the device over" in said
 
 
 def test_a_volume_with_other_bytes_is_not_taken_over(guest):

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// List the words that make a statistic, and the disks that know each word
+/// List the words that make a statistic, and for which disks each is known
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot stats")]
 pub(crate) struct StatsArgs {

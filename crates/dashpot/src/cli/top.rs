@@ -15,7 +15,7 @@ Keys: ? shows them all; a arms a rule, c clears one, z suspends, q quits.
 
 Example: two updates a second
   dashpot top 500ms
-Example: a write throttle at work, ten times slower than it would be
+Example: a write throttle at work, ten times slower than real time
   dashpot top --sim labs/scenario3-openzfs.toml --speed 0.1")]
 pub(crate) struct TopArgs {
     #[command(flatten)]

@@ -42,7 +42,7 @@ pub(crate) struct ZinjectArgs {
     pub(crate) words: Vec<String>,
 }
 
-/// The help of `zinject -h`, from the command line of the whole program.
+/// The help of `zinject -h`. `program` is the definition of dashpot's whole command line.
 pub(crate) fn zinject_help(program: Command) -> String {
     of_zinject(program, |zinject| zinject.render_help().to_string())
 }

@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The name by which dashpot starts itself to become the command.
 const BECOMES: &str = "dashpot-becomes-command";
-/// The argument by which dashpot tells the process that becomes the command to end when dashpot ends.
+/// An argument for the process that becomes the command. It tells that process to end when dashpot ends.
 const DIES_ALONG: &str = "dies-along";
 
 /// Begins to catch the signals that dashpot passes on to the command.

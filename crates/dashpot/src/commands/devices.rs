@@ -54,7 +54,7 @@ pub(super) fn open_devices(wanted: Option<&Wanted>, lab: &Lab) -> anyhow::Result
             None => "--attach".to_owned(),
         };
         bail!(
-            "{option}: the files of a program are no block device: add another disk, or leave it out"
+            "{option}: the files of a program are no block device: add another disk, or leave the option out"
         );
     }
     for (at, disk) in wanted.disks.iter().enumerate() {

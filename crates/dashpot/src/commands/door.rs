@@ -61,8 +61,8 @@ impl Door {
 pub(super) fn place_to_listen<'a>(api: &'a ApiAddress, option: &str) -> anyhow::Result<&'a Listen> {
     if api.token.is_some() {
         bail!(
-            "{option}: a new daemon makes a new token; give it tcp:HOST:PORT, and a token of yours in \
-             {TOKEN_VARIABLE}"
+            "{option}: a new daemon makes a new token, or takes yours from {TOKEN_VARIABLE}: give \
+             tcp:HOST:PORT without a token"
         );
     }
     Ok(&api.at)

@@ -30,7 +30,9 @@ impl Parent {
     /// Begins to watch the parent.
     pub(super) fn watch() -> anyhow::Result<Parent> {
         let Some(pid) = getppid() else {
-            bail!("--exit-with-parent: the parent is in another PID namespace: leave it out");
+            bail!(
+                "--exit-with-parent: the parent is in another PID namespace: leave the option out"
+            );
         };
         let cannot = "--exit-with-parent: cannot watch the parent";
         let process = pidfd_open(pid, PidfdFlags::empty()).context(cannot)?;

@@ -256,7 +256,7 @@ impl Detachment<'_> {
         match self.fails {
             Fails::Now => free(self.record),
             Fails::With(option) => bail!(
-                "its daemon is gone: 'dashpot attach {name}' takes it over when a daemon serves the same bytes again, and {option} ends it"
+                "its daemon is gone: 'dashpot attach {name}' takes the device over when a daemon serves the same bytes again, and {option} ends it"
             ),
         }
     }
@@ -268,8 +268,8 @@ impl Detachment<'_> {
         }
         if self.record.mechanism == MechanismWord::Nbd && self.is_ours() {
             // End the connection on both sides. If only the daemon ended the connection, the kernel would
-            // wait for another one. If only the kernel ended the connection, the daemon would still finish
-            // the I/O of a volume, which waits for the pool's disks.
+            // wait for another connection. If only the kernel ended it, the daemon would still finish the I/O
+            // of a volume, which waits for the pool's disks.
             free(self.record)?;
         }
         match self

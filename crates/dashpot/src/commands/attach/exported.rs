@@ -107,7 +107,7 @@ fn sector(disk: &Disk) -> anyhow::Result<u32> {
     if sector > SECTOR_MAX {
         let block = format_size(disk.block_bytes.into());
         bail!(
-            "disk '{name}' has blocks of {block}, and a block device of Linux at most 4K: give it block=4K"
+            "disk '{name}' has blocks of {block}, and the blocks of a Linux block device have at most 4K: give the disk block=4K"
         );
     }
     if size == 0 || !size.is_multiple_of(sector.into()) {

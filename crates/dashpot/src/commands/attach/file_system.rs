@@ -23,7 +23,7 @@ pub(super) fn make(
 ) -> anyhow::Result<()> {
     if let Some(found) = found_on(client, node, is_stopped)? {
         bail!(
-            "--mkfs: the disk has data on it already ({found}): leave --mkfs out, or remove it with 'wipefs -a {node}' after 'dashpot attach'"
+            "--mkfs: the disk has data on it already ({found}): leave --mkfs out, or remove the data with 'wipefs -a {node}' after 'dashpot attach'"
         );
     }
     kinds::check_made(kind)?;

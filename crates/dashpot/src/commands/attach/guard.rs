@@ -1,12 +1,12 @@
 //! The process that ends I/O that would otherwise wait for ever after a daemon was killed.
 //!
-//! When a daemon is killed, the kernel's NBD client keeps the I/O in flight until the device ends. A program
-//! that waits for such I/O cannot even be killed. So `attach` starts this process, the guard, for each
-//! device. The guard holds no connection to the daemon, opens no device, and sleeps until the daemon has
-//! ended. If I/O then stays in flight for longer than the kernel would keep new I/O, and no other daemon has
-//! taken the device over, the guard disconnects the device, and the kernel fails the I/O. The guard unmounts
-//! nothing: after an unmount, a program that goes on writing would write into the directory that the mount
-//! covered.
+//! When a daemon is killed, the kernel's NBD client keeps new I/O for `RECONNECT_SECONDS`, but keeps the I/O
+//! in flight until the device ends. A program that waits for such I/O cannot even be killed. So `attach`
+//! starts this process, the guard, for each device. The guard holds no connection to the daemon, opens no
+//! device, and sleeps until the daemon has ended. If I/O then stays in flight for longer than these seconds,
+//! and no other daemon has taken the device over, the guard disconnects the device, and the kernel fails the
+//! I/O. The guard unmounts nothing: after an unmount, a program that goes on writing would write into the
+//! directory that the mount covered.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -50,7 +50,7 @@ impl Left {
             Left::Seconds(left) => format!("its I/O fails in {left} s"),
             Left::Over => "its I/O fails".to_owned(),
             Left::Unknown => format!(
-                "its I/O fails after it has waited for {RECONNECT_SECONDS} s; root can see how many are left"
+                "its I/O fails after it has waited for {RECONNECT_SECONDS} s; root can see how many seconds are left"
             ),
         }
     }

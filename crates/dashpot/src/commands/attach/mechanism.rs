@@ -66,7 +66,7 @@ fn choose_best() -> anyhow::Result<Choice> {
 
 fn cannot(with: With, Missing { why, change }: Missing, others: &str) -> anyhow::Error {
     let with = with.name();
-    anyhow!("--with {with}: {why}: {change}; programs that speak NBD need none of it{others}")
+    anyhow!("--with {with}: {why}: {change}; programs that speak NBD need no block device{others}")
 }
 
 /// Why `auto` takes the kernel's NBD client although ublk works, too.

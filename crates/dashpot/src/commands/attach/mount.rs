@@ -119,7 +119,7 @@ fn says_that_it_waits<'a>(
     move || {
         if begun.elapsed() >= UNSAID && !has_said.replace(true) {
             complain(format_args!(
-                "dashpot: {node} is not mounted yet: that waits for its I/O, and so for its rules; Ctrl-C gives up"
+                "dashpot: {node} is not mounted yet: mounting waits for its I/O, and so for its rules; Ctrl-C gives up"
             ));
         }
         is_stopped()

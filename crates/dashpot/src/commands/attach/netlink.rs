@@ -184,8 +184,8 @@ fn attribute_header(bytes: &[u8]) -> Option<Header> {
     Some((length, kind, ATTRIBUTE_HEADER))
 }
 
-/// How long the kernel keeps I/O for new sockets after the daemon is gone. After that time, the
-/// kernel fails new I/O.
+/// How long the kernel keeps new I/O after the daemon is gone, while it waits for new sockets. After that
+/// time, the kernel fails new I/O.
 pub(super) const RECONNECT_SECONDS: u64 = 20;
 
 // include/uapi/linux/netlink.h

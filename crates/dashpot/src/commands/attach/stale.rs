@@ -1,4 +1,4 @@
-//! Removes the remains of attachments whose daemon or helper was killed.
+//! Removes the remains of attachments whose daemon was killed, or whose maker was killed while it attached.
 
 use std::fs;
 use std::process::ExitCode;
@@ -97,7 +97,7 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
     take_down(place, record)
 }
 
-/// Cleans up after a helper that was killed before it reported its node to a caller.
+/// Cleans up after a process that was killed while it attached, before it wrote the record.
 fn clean_half_made(place: Place) {
     for node in nodes("nbd") {
         if backend_of(&node).is_some_and(|backend| place.contains(&backend)) {

@@ -50,7 +50,7 @@ impl Mapped {
     pub(super) fn new(name: &str, table: &Table, store: &str) -> anyhow::Result<Mapped> {
         parse_name(name)?;
         if name.contains('/') || name.starts_with('.') {
-            bail!("'{name}' is not a name of a device: leave '/' out, and '.' at the beginning");
+            bail!("'{name}' is not a name of a device: use no '/', and no '.' at the beginning");
         }
         if name == CONTROL {
             bail!("'{name}' is the device mapper's own node: choose another name");
@@ -90,7 +90,7 @@ impl Mapped {
         let found = Mapped::find_any(word)?;
         if !found.is_made() {
             bail!(
-                "{word} is not made, or its 'create' was killed: 'dashpot dmsetup remove {word}' removes it"
+                "{word} is not complete yet, or its 'create' was killed: 'dashpot dmsetup remove {word}' removes it"
             );
         }
         Ok(found)

@@ -94,7 +94,7 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     }
     if medium.table.medium().is_some() && medium.store != mapped.state.store {
         let why = format!(
-            "{name} is on {}, which is another device: remove it and create it anew",
+            "{name} is on {}, not on this device: remove {name} and create it anew",
             mapped.state.store
         );
         bail!(table.refuse(Word::Device, &why));
@@ -102,7 +102,7 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     let (start, asked) = (mapped.state.start, medium.table.start());
     if medium.table.medium().is_some() && asked != start {
         let why = format!(
-            "{name} begins at sector {start} of {}: remove it and create it anew",
+            "{name} begins at sector {start} of {}: remove {name} and create it anew",
             mapped.state.store
         );
         bail!(table.refuse(Word::Start, &why));
