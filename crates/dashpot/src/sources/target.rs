@@ -319,7 +319,7 @@ fn check_past(question: &Question) -> Result<(), ParseError> {
     match (question.past, question.by) {
         (None, _) => Ok(()),
         (Some(_), Some(by)) if !is_kept(by) => Err(ParseError::new(format!(
-            "--by {}: a daemon remembers its seconds by client, device and op: take one of these",
+            "--by {}: a daemon remembers its past only by client, device and op: take one of these",
             by.word()
         ))),
         (Some(_), _) if !question.predicates.is_empty() => Err(ParseError::new(
@@ -464,7 +464,7 @@ fn watch_syncs<'a>(
 /// systems, or a file that was closed before dashpot looked up its device.
 const ELSEWHERE: &str = "elsewhere";
 
-/// The error if some of these names belong to the daemon's devices, and others to the kernel's.
+/// The error if neither the daemon nor the kernel has devices with all of these names.
 fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {
     let daemon = match known {
         [] => "no daemon is here".to_owned(),

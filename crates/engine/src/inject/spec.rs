@@ -114,7 +114,7 @@ impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SpecError::Lanes(n) => write!(f, "{n} lanes: a delay has 1 to {LANES_MAX} lanes"),
-            SpecError::Bandwidth => f.write_str("a bandwidth of 0 would never end"),
+            SpecError::Bandwidth => f.write_str("with a bandwidth of 0 no I/O would ever end"),
             SpecError::Range => f.write_str("the range is empty: its start must be before its end"),
             SpecError::Limit => f.write_str("first and every must be at least 1"),
             SpecError::Ops => f.write_str("the rule names no operation"),
