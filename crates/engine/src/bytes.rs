@@ -44,8 +44,9 @@ pub enum Move {
         from: Span,
     },
     /// Lends a part of a buffer, at least half of it, to a client's read, as the whole data of its reply. The
-    /// driver takes the bytes from the buffer when it sends the reply, or from the disk if the child that read
-    /// them [only read for replies](crate::Engine::reads_only_for_replies). Then the engine frees the buffer.
+    /// driver takes the bytes from the buffer when it sends the reply. It may take them from the disk instead
+    /// if the child that fetched them [reads only for replies](crate::Engine::reads_only_for_replies). The
+    /// engine frees the buffer when the zio has ended.
     Lend {
         /// The client's zio.
         zio: ZioId,

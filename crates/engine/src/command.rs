@@ -34,8 +34,8 @@ pub enum Input<'a> {
     /// The connection of these zios is gone. The engine answers each zio with [`Action::Drop`]. If the store
     /// works on the zio, the answer comes when the store has finished; otherwise, it comes at once.
     Abort(&'a [ZioId]),
-    /// A client of a disk or a volume gets a name. A rule matches clients of its disk by their names. The
-    /// clients of a pool's disks are the pool and its volumes, so no rule matches a client of a volume.
+    /// A client of a disk or a volume gets a name. A rule matches the clients of its disk by their names. The
+    /// clients of a pool's disk are the pool and its volumes, so a rule never meets the client of a volume.
     Join {
         /// The client's device.
         device: Device,

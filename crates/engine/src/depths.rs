@@ -39,7 +39,7 @@ pub struct DepthSummary {
 }
 
 impl DepthTimes {
-    /// The greatest number of zios whose time is counted separately.
+    /// The greatest depth whose time is counted separately.
     pub const DEEPEST: u32 = 512;
 
     #[inline]

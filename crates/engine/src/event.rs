@@ -14,8 +14,8 @@ use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 pub struct Event {
     /// The zio's number. Unlike a [`ZioId`](crate::ZioId), a number is never used again.
     pub number: u64,
-    /// The number of the volume's zio to which this zio belongs, or which waits for this zio. `None` for the
-    /// writes of a txg, because no client waits for them.
+    /// The number of the volume's zio that caused this zio, or that has waited for it longest. `None` for a
+    /// client's own zio, and for a zio that no client waits for, such as most writes of a txg.
     pub parent: Option<u64>,
     /// The zio's disk or volume.
     pub device: Device,

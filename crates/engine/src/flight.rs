@@ -175,8 +175,8 @@ pub(crate) struct Flights {
     late: Vec<BTreeSet<(Instant, u32)>>,
 }
 
-/// The zios ahead of a zio and behind it in a list. For the list as a whole, `ahead` is the last zio and
-/// `behind` is the first.
+/// The zios ahead of a zio and behind it in a list. The ends of a list are one more link, which makes the
+/// list a ring: the last zio is `ahead` of this link, and the first is `behind` it.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     ahead: u32,

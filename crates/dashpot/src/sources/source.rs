@@ -18,8 +18,8 @@ pub(crate) trait Source {
     }
 
     /// Puts the times of I/Os on the axis of another source of this host: `ahead_ns` leads from `CLOCK_MONOTONIC`
-    /// to nanoseconds since 1970. Returns by how many nanoseconds the times may be off that axis, because the
-    /// source has another clock.
+    /// to nanoseconds since 1970. Returns by how many nanoseconds the times may be off that axis, which is 0
+    /// unless the source has another clock.
     fn put_on(&mut self, _ahead_ns: u64) -> u64 {
         0
     }

@@ -46,7 +46,8 @@ pub struct Engine {
     /// Actions of the disks of pools, before the engine passes them to the pools or to the driver.
     child_actions: Vec<Action>,
     sent: Children,
-    /// Actions that the creation of a pool's first volume has caused. The next step returns these actions.
+    /// Actions that calls between steps have caused, such as adding a pool's first volume. The next step
+    /// returns these actions.
     owed: Vec<Action>,
     buffers: Buffers,
     events: Events,
@@ -176,7 +177,8 @@ impl Engine {
         flight.is_some_and(|flight| flight.target == Instant::NEVER)
     }
 
-    /// Whether the store must work on a client's zio first, before a rule holds the zio or makes it fail.
+    /// Whether the store works on a client's zio first, and a rule then holds the zio or makes it fail. False
+    /// if the rule holds the zio for ever.
     pub fn is_done_first(&self, zio: ZioId) -> bool {
         let flight = self.alone.flights.get(zio);
         let first = |flight: &Flight| flight.decider.is_some() || flight.outcome.is_err();

@@ -99,9 +99,9 @@ impl Engine {
         self.pools[child.pool as usize].sole_buffer(child.disk, child.work)
     }
 
-    /// Whether a child reads only for clients' replies, and its disk will have the bytes, or newer bytes of
-    /// the same blocks, as long as the replies wait. The driver may then leave the bytes on the disk until it
-    /// sends the replies.
+    /// Whether the driver may leave a child's bytes on the disk until it sends the clients' replies: the child
+    /// reads only for these replies, and until they are sent, the disk has these bytes, or newer bytes of the
+    /// same blocks.
     pub fn reads_only_for_replies(&self, id: ZioId) -> bool {
         self.sent_child(id).is_some_and(|child| {
             let pool = &self.pools[child.pool as usize];

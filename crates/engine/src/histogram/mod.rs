@@ -217,8 +217,8 @@ impl Histogram {
         occupied.zip(counts).filter(|&(_, count)| count > 0)
     }
 
-    /// The buckets from that of the smallest value to that of the largest. Few values are in a few of the
-    /// 1,306 buckets, and looking at all of them would take longer than everything else.
+    /// The buckets from that of the smallest value to that of the largest. If there are few values, they are
+    /// in a few of the 1,306 buckets, and looking at all buckets would take longer than everything else.
     fn occupied(&self) -> Range<usize> {
         let end = match self.count {
             0 => 0,

@@ -18,8 +18,8 @@ impl Moments {
         Some(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The standard deviation of `count` values as DTrace computes it: the truncated square root of a
-    /// difference, which is the truncated mean of the squares less the square of the truncated mean.
+    /// The standard deviation of `count` values. Like DTrace, it subtracts the square of the truncated mean
+    /// from the truncated mean of the squares, and truncates the square root of the difference.
     pub fn stddev(&self, count: u64) -> Option<u64> {
         let mean = u128::from(self.mean(count)?);
         let variance = (self.sum_of_squares / u128::from(count)).saturating_sub(mean * mean);

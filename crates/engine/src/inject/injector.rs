@@ -30,9 +30,9 @@ pub(crate) struct Injector {
     /// For each group, the rule that would finish the zio soonest. The list is kept between zios, so that
     /// no zio allocates.
     soonest: Vec<Candidate>,
-    /// The index in `soonest` of each group's candidate. `places` itself is indexed by the groups' leaders.
-    /// Indices from earlier zios need not be cleared, because the candidate at such an index has another
-    /// leader.
+    /// The index in `soonest` of each group's candidate, by the index of the group's leader, its first rule.
+    /// An index from an earlier zio need not be cleared: at that index, `soonest` has no candidate, or one
+    /// with another leader.
     places: Vec<usize>,
 }
 

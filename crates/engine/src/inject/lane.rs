@@ -151,8 +151,8 @@ impl Lane {
     /// Takes a booking out of the queue, and frees its time.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         let booking = bookings.get(id);
-        // Comparing the starts is enough. If two bookings start at the same moment, either the one ahead
-        // takes no time, or neither ever starts.
+        // Comparing the starts is enough. If two bookings have the same start, either the one ahead takes no
+        // time, or their start is `Instant::NEVER`.
         let is_first = |gap| booking.start < bookings.get(gap).start;
         if self.gap.is_none_or(is_first) {
             self.gap = booking.behind;

@@ -114,7 +114,7 @@ impl Pool {
     }
 
     /// Frees one more of the things that the stage is about; in the last stage, starts one of the requests
-    /// that have waited. Returns false if this volume has no more of them.
+    /// that have waited. Returns false if the stage has nothing left to do for this volume.
     fn lose_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
         let next = match cut.stage {
             Stage::Blocks => self.lose_block(cut, step),
@@ -174,7 +174,7 @@ impl Pool {
     }
 
     fn start_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
-        // Other jobs of this step may have let earlier requests go on.
+        // If other jobs of this step have let earlier requests go on, these requests go first.
         while self.resume_next(step) {}
         let id = cut.waiting.pop_front();
         let request = id.and_then(|id| self.requests.get(id));
@@ -188,7 +188,7 @@ impl Pool {
         id.is_some()
     }
 
-    /// Lets a request no longer wait for the end of a cut.
+    /// Removes a request from those that wait for the end of a cut.
     pub(super) fn leave_cut(&mut self, id: ZioId) {
         if let Some(cut) = &mut self.cut {
             cut.waiting.retain(|other| *other != id);
@@ -207,7 +207,7 @@ impl Requests {
 }
 
 impl Volume {
-    /// Forgets what belonged to requests, and keeps what the cut takes block by block.
+    /// Forgets what belonged to requests. Keeps what belongs to blocks, because the cut frees it in parts.
     fn begin_anew(&mut self, step: &mut Step<'_>) {
         let edges = core::mem::take(&mut self.edges);
         let buffers = edges.into_values().filter_map(|edge| edge.buf);
