@@ -18,8 +18,8 @@ pub fn runtime_dir() -> PathBuf {
     }
 }
 
-/// The directory that XDG_RUNTIME_DIR would name. Under `sudo`, `XDG_RUNTIME_DIR` is not set, but a process
-/// that has changed from root back to the user needs the directory.
+/// The directory that `XDG_RUNTIME_DIR` would name, for a process that `sudo` started and that has become the
+/// user again. `sudo` removes the variable.
 fn caller_dir() -> Option<PathBuf> {
     let uid = user_id();
     let dir = PathBuf::from(format!("/run/user/{uid}"));
@@ -89,7 +89,7 @@ pub fn token_from_environment() -> Option<String> {
 }
 
 /// The file with the token of the API at a TCP address. Each address has a file of its own, so that no daemon
-/// overwrites the token of another, and the client sends each token only to its own address.
+/// overwrites the token of another, and a client sends a token only to the address that the token is for.
 pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
 }

@@ -106,8 +106,8 @@ pub struct PoolCrashed {
     /// Whether the pool was already off, with nothing left to lose.
     pub was_off: bool,
     /// The transaction groups that were only in memory, though the pool had acknowledged their writes.
-    /// Flushed writes are not part of these groups. The list is empty if the pool keeps serving, because its
-    /// host then kept its memory.
+    /// Flushed writes are not part of these groups. The list is empty if the pool keeps serving, because then
+    /// only its disks lost power.
     pub txgs: Vec<LostTxg>,
     /// The writes that each disk lost from its cache. All disks together list at most as many writes as the
     /// request asked for.

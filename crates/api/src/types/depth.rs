@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// How many zios clients had in flight at a time. Clients choose this number, and many of them limit it
-/// without saying so. If a client holds a request back because of its own limit, the client's program sees a
+/// without saying so. If a client holds a program's request back because of such a limit, the program sees a
 /// longer latency than the rule asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Depth {
@@ -54,6 +54,6 @@ pub struct DepthTime {
     pub time_ns: u64,
 }
 
-/// If clients spend at least this share of the time at their greatest depth, in percent, the depth looks like
-/// a bound of the clients.
+/// If clients spend at least this percentage of the time at their greatest depth, the depth looks like a
+/// limit that the clients set.
 const BOUNDED_PERCENT: u32 = 80;

@@ -42,8 +42,8 @@ pub struct DiskLatency {
     /// Number of zios since the start that are missing from breakdowns and from `store`, because the
     /// collector could not keep up with the shards.
     pub dropped: u64,
-    /// Every operation, in display order. A breakdown has the operations of each part, one part after the
-    /// other.
+    /// Every operation, in display order. A breakdown has the operations of one client or size, then those of
+    /// the next, and so on.
     pub ops: Vec<OpLatency>,
 }
 

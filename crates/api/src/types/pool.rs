@@ -69,8 +69,8 @@ pub struct Mirrors {
     /// Number of sides that were replaced or were missing for a time, and are not yet repaired. The mirrors
     /// do not read a region from such a side while the region is out of sync.
     pub stale_sides: u32,
-    /// Whether the durable record of the dirty regions cannot be written, so that writes to other regions
-    /// wait.
+    /// Whether the daemon failed to write the durable record of the dirty regions. Writes to regions that the
+    /// record lacks then wait.
     pub unrecorded: bool,
 }
 
@@ -134,8 +134,8 @@ impl From<PoolTraffic> for dashpot_engine::pool::VolumeTraffic {
     }
 }
 
-/// The operations that clients requested from a volume, and the zios that these caused. A zio that the queue joined
-/// from blocks of several volumes counts for the volume of its first block.
+/// The operations that clients requested from a volume, and the zios that these operations caused. A zio that
+/// the queue joined from blocks of several volumes counts for the volume of its first block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VolumeTraffic {
     /// The name of the volume.

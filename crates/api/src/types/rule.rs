@@ -178,7 +178,8 @@ pub struct RuleCounters {
     pub aborted: u64,
     /// Number of zios that the rule holds now, except those that another rule holds longer.
     pub now: u64,
-    /// Time until the rule's first lane is free.
+    /// Time until one of the rule's lanes is free or, if the rule limits the bandwidth and this is later,
+    /// until all booked transfers are done.
     pub backlog_ns: u64,
     /// The service times that the rule asked for, without the wait for a lane.
     pub requested: Summary,
@@ -186,8 +187,8 @@ pub struct RuleCounters {
     pub achieved: Summary,
     /// How late the held zios were.
     pub lateness: Summary,
-    /// The lateness of the late zios for which the host kept the shard from running at some moment between
-    /// their target and their end.
+    /// The lateness of the late zios that the host delayed: it kept the shard from running at some moment
+    /// between their target and their end.
     pub stopped: Summary,
 }
 

@@ -49,7 +49,7 @@ pub struct StatisticWord {
     pub unit: UnitWord,
     /// The values that are known now; empty if the values are numbers.
     pub values: Vec<String>,
-    /// The layers whose I/Os have it.
+    /// The layers whose I/Os have this metric or dimension.
     pub layers: Vec<String>,
 }
 
@@ -149,16 +149,16 @@ pub struct Distribution {
     pub p99: Option<u64>,
     /// The 99.9th percentile; null below 1,000 values.
     pub p99_9: Option<u64>,
-    /// The buckets that are not empty, the lowest first. Each is a place in the lists of bounds of the answer,
-    /// counted from 0.
+    /// The buckets that are not empty, the lowest first. Each number is an index, from 0, into the lists
+    /// `from` and `to` of the answer's `buckets`.
     pub buckets: Vec<u16>,
     /// Number of values in each of these buckets.
     pub counts: Vec<u64>,
 }
 
 impl Distribution {
-    /// The distribution of a histogram. Its buckets are those of the layout, until [`Buckets::of`] has put the
-    /// places in an answer's lists in their place.
+    /// The distribution of a histogram. Its buckets are indices into the layout; [`Buckets::of`] replaces
+    /// them with indices into an answer's lists.
     pub fn of(histogram: &Histogram) -> Distribution {
         let percentiles = Percentiles::of(histogram);
         let occupied = histogram.buckets().count();
@@ -184,8 +184,8 @@ impl Distribution {
 }
 
 impl Buckets {
-    /// The buckets of an answer's distributions. From now on, these distributions have places in the lists of
-    /// this answer.
+    /// The buckets of an answer's distributions. Replaces the indices in these distributions with indices
+    /// into the lists of the returned buckets.
     pub fn of(mut distributions: Vec<&mut Distribution>) -> Buckets {
         let mut places = [None; BUCKETS];
         for index in distributions.iter().flat_map(|one| &one.buckets) {

@@ -143,7 +143,7 @@ impl Recent {
         end >= copied.end
     }
 
-    /// A cursor. All zios before the cursor ended before this second.
+    /// The cursor at which to begin a search for zios of this second. All zios before it ended earlier.
     fn cursor_of(&self, second: u64) -> u64 {
         let at = self.begun.partition_point(|begun| begun.second < second);
         let first = self.begun.get(at).map_or(self.come, |begun| begun.cursor);

@@ -69,7 +69,7 @@ impl Default for Seconds {
 }
 
 impl Seconds {
-    /// Adds the I/O of clients to a second, unless that second was forgotten.
+    /// Adds a client's I/O to a second, and to its minute and its hour, unless these were forgotten.
     pub(super) fn add(&mut self, second: u64, added: SecondCell) {
         let [seconds, minutes, hours] = &mut self.0;
         hours.add(second, added.clone());

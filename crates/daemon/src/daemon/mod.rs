@@ -221,7 +221,7 @@ impl Daemon {
     }
 
     /// Makes new zios of a disk wait. Unless `now` is set, the call waits until no zio is in flight. Returns
-    /// how many zios are then in flight.
+    /// how many zios are still in flight, which is 0 unless `now` is set.
     pub async fn suspend(
         &self,
         disk: &str,

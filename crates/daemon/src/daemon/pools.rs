@@ -116,7 +116,7 @@ impl Daemon {
         self.disk_beside(device).and_then(|disk| self.failure(disk))
     }
 
-    /// A disk on the same shard as a device. Commands for the shard name this disk.
+    /// The index of a disk on the same shard as a device. Callers reach the shard by this index.
     pub(super) fn disk_beside(&self, device: DeviceId) -> Option<usize> {
         match self.handle.device(device) {
             ServedDevice::Disk(_) => Some(device.index()),

@@ -204,7 +204,7 @@ impl Strangers {
                 () = guest.recognised.notified() => {}
             }
         }
-        // The guest is no longer a stranger. It may have shown the token before this future began to wait.
+        // The guest is no longer a stranger, even if it showed the token before this future began to wait.
         self.leave(guest);
         std::future::pending::<()>().await;
     }

@@ -2,7 +2,7 @@
 //! kernel a client of a disk or a volume. Only this user and root can connect.
 //!
 //! A caller sends one descriptor with a line of JSON. The daemon answers with a line of JSON as soon as it
-//! serves the disk or the volume, or refuses to. Neither line contains a path of a file.
+//! has accepted or refused the descriptor. The daemon opens no path that a caller names.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;

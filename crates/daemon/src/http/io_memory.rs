@@ -17,7 +17,7 @@ pub struct IoMemory {
     state: Mutex<State>,
 }
 
-/// The watcher's report about itself.
+/// The watcher's report: the source, and how far the watcher has read it.
 #[derive(Clone, Debug)]
 pub struct Remembering {
     /// The source's description, as far as the watcher knows it.

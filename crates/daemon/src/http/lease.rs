@@ -17,7 +17,7 @@ pub(super) struct Lease {
     rules: Vec<RuleId>,
 }
 
-/// A body of one line that does not end. The server drops it when the connection is gone.
+/// A body that sends one line and then stays open. The server drops the body when the connection ends.
 pub(super) struct Leased {
     line: Option<Bytes>,
     end: Option<Bytes>,

@@ -134,7 +134,7 @@ fn refusal(status: &str) -> Option<&'static str> {
     match status {
         "400" => Some("The daemon cannot parse the request."),
         "404" => Some("The request names something that does not exist."),
-        "409" => Some("The request does not fit what exists."),
+        "409" => Some("The daemon's present state does not allow the request."),
         "422" => Some("The daemon can parse the request, but cannot do what it asks for."),
         _ => None,
     }

@@ -120,7 +120,7 @@ pub(crate) async fn tune(
 }
 
 /// Cuts the power of a pool whose disks are all on `lossy` stores, or restores it. Unless the pool keeps
-/// serving, its host also loses its memory, and with it all transaction groups that are not on the disks.
+/// serving, the cut also takes its memory, and with it all transaction groups that are not on the disks.
 #[utoipa::path(post, path = "/v1/pools/{pool}/crash", operation_id = "cut_power_of_pool", tag = "pools",
     params(("pool" = String, Path)),
     request_body = Crash,
