@@ -56,7 +56,7 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
         run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
         assert credentials(daemon.pid)["Uid"] == [str(uid)] * 4
         said = run(BINARY, "status", "--api", f"unix:/tmp/dashpot-{uid}/api.sock").stdout
-        assert re.search(r"^behind devices of its own host: memory locked: (yes|no), I/O flusher: no$", said, re.M), said
+        assert re.search(r"^serves devices of its own host: memory locked: (yes|no), I/O flusher: no$", said, re.M), said
         subprocess.run([BINARY, "detach", "all"], env=env, check=True, timeout=HANG_LIMIT)
     finally:
         daemon.terminate()

@@ -410,7 +410,7 @@ def test_what_a_lab_has_in_vain_is_said(lab):
 def test_a_short_run_needs_a_shorter_warm_up(lab):
     path = lab(POOL + 'warmup = "2s"\n')
     refused = sim(path, "--for", "2s", code=1)
-    assert "a warm-up of 2s leaves nothing of 2s: make --for longer, or the warm-up shorter, --warmup 0s" in refused.stderr
+    assert "a warm-up of 2s leaves nothing of 2s: make --for longer, or --warmup shorter" in refused.stderr
     none, whole = (as_json(path, "--for", "2s", "--warmup", warmup)[0] for warmup in ["0s", "1s"])
     counts = [latencies(outcome, "lone", "write")["n"] for outcome in (none, whole)]
     assert counts[0] > counts[1] > 0

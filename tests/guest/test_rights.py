@@ -41,7 +41,7 @@ cat /run/log
         "Uid: 1000 1000 1000 1000", "Gid: 1000 1000 1000 1000", "Groups: 1000 1001",
         "CapPrm: 0000000000000000", "CapEff: 0000000000000000",
     ]
-    assert said[5] == "behind devices of its own host: memory locked: yes, I/O flusher: yes"
+    assert said[5] == "serves devices of its own host: memory locked: yes, I/O flusher: yes"
     # Every thread is marked. The device belongs to root again.
     assert said[6:8] == ["1000", "0"], said
     assert not any("may wait" in line for line in said)
@@ -66,7 +66,7 @@ pid=$(dashpot status --api unix:/run/dashpot-mapped/slow/api.sock --json | grep 
 marked "$pid" | grep -v ' 1$' || true
 dashpot dmsetup remove slow
 """)
-    assert said == "behind devices of its own host: memory locked: yes, I/O flusher: yes\n"
+    assert said == "serves devices of its own host: memory locked: yes, I/O flusher: yes\n"
 
 
 def test_a_running_daemon_is_locked_when_it_is_attached(guest):

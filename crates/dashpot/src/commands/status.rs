@@ -142,7 +142,7 @@ fn reclaim_lines(status: &Status) -> String {
     let lacks = reclaim.lacks.iter().map(|what| format!("  {what}\n"));
     let lacks: String = lacks.collect();
     format!(
-        "behind devices of its own host: memory locked: {locked}, I/O flusher: {flusher}\n{lacks}"
+        "serves devices of its own host: memory locked: {locked}, I/O flusher: {flusher}\n{lacks}"
     )
 }
 
@@ -256,7 +256,7 @@ fn reopen(disk: &Disk) -> Option<String> {
     let (why, pool) = (disk.faulted.as_ref()?, disk.pool.as_ref()?);
     Some(format!(
         "{pool}: disk {} does not sync any more ({why}), so every flush fails: mend what is below it, and start \
-         the daemon again; what was flushed before is there\n",
+         the daemon again; data that was flushed before is on the disk\n",
         disk.name
     ))
 }
@@ -368,7 +368,7 @@ fn of_calls(disk: &Disk) -> String {
         false => "",
     };
     format!(
-        "  its I/Os are calls, and their latencies are holds: the kernel does not tell when a call ends\n{cached}"
+        "  its I/Os are calls, and a latency is the time of a hold: the kernel does not tell when a call ends\n{cached}"
     )
 }
 

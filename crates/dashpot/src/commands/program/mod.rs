@@ -171,8 +171,8 @@ fn sentences(counts: &Counts) -> Vec<String> {
         ),
         (
             &counts.unsynced,
-            "sync could not be done before it was held, although a rule asked for --mode floor",
-            "syncs could not be done before they were held, although a rule asked for --mode floor",
+            "sync was held, but could not be done first, although a rule asked for --mode floor",
+            "syncs were held, but could not be done first, although a rule asked for --mode floor",
         ),
         (
             &counts.synced_opens,
@@ -191,8 +191,8 @@ fn sentences(counts: &Counts) -> Vec<String> {
         ),
         (
             &counts.mappings,
-            "mapping was shared and writable: what is stored there is not held, msync is",
-            "mappings were shared and writable: what is stored there is not held, msync is",
+            "mapping was shared and writable: msync is held, but not what is stored in the mapping",
+            "mappings were shared and writable: msync is held, but not what is stored in the mappings",
         ),
     ];
     let counted = rows.map(|(count, one, many)| (count.load(Ordering::Relaxed), one, many));
@@ -267,6 +267,6 @@ impl Follower for ForProgram {
     }
 }
 
-/// How long dashpot, on a busy host, may take to begin to receive the calls of a program that has already
-/// ended.
+/// How long dashpot, once the program has ended, waits until it has begun to receive calls. On a busy host, a
+/// short program may end earlier.
 const BEGINNING: Duration = Duration::from_secs(1);

@@ -14,14 +14,15 @@ use crate::sources::{Axis, Owner, Target};
 
 /// The targets of a recording.
 pub(super) struct Targets {
-    /// The kernel's disks, or the only target.
+    /// The kernel's disks if there are two targets; otherwise the only target.
     here: Target,
     /// A daemon's disks beside the kernel's.
     beside: Option<Target>,
 }
 
 impl Targets {
-    /// Finds the disks that the user names. Beside disks of a daemon (`--disk`), `-d` and `-k` mean the kernel's.
+    /// Finds the disks that the user names. If `--disk` names a daemon's disks, `-d` and `-k` mean the
+    /// kernel's.
     pub(super) fn find(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Result<Targets> {
         let RecordArgs { device, disks, .. } = args;
         if disks.is_empty() {
@@ -86,20 +87,20 @@ impl Targets {
     }
 }
 
-/// The layers of the kernel's disks, under the names that their source uses, and the layers of a daemon's
-/// disks.
+/// Divides the layers that the user asks for: those of the kernel's disks, under the names that their source
+/// uses, and those of a daemon's disks.
 fn shared(asked: &[Layer]) -> [Vec<Layer>; 2] {
     let (of_kernel, of_daemon): (Vec<Layer>, Vec<Layer>) = asked
         .iter()
         .partition(|layer| Owner::of(**layer) == Owner::Kernel);
     let missing = match (&of_kernel[..], &of_daemon[..]) {
-        ([], [_, ..]) => Some("kernel or fs, or leave out -d and -k"),
-        ([_, ..], []) => Some("disk or volume, or leave out --disk"),
+        ([], [_, ..]) => Some("the kernel's disks: add kernel or fs, or leave out -d and -k"),
+        ([_, ..], []) => Some("a daemon's disks: add disk or volume, or leave out --disk"),
         _ => None,
     };
     if let Some(missing) = missing {
         usage(&ParseError::new(format!(
-            "--layer: these leave nothing to record of one side: add {missing}"
+            "--layer: this names no layer of {missing}"
         )));
     }
     let of_kernel = of_kernel.into_iter().map(|layer| match layer {

@@ -125,7 +125,7 @@ pub(super) fn check_memory(
         _ => return Ok(()),
     };
     Err(ParseError::new(format!(
-        "--last cannot be used with {with}; a recording (--in REC) can"
+        "--last cannot be used with {with}; with a recording (--in REC) it can"
     )))
 }
 

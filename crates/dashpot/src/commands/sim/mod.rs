@@ -129,8 +129,7 @@ fn load(lab: &Path, args: &SimArgs) -> Result<SimLab, ParseError> {
     let warmup = args.warmup.unwrap_or(scenario.warmup);
     if warmup >= lasts {
         return Err(ParseError::new(format!(
-            "{}: a warm-up of {warmup} leaves nothing of {lasts}: make --for longer, or the warm-up \
-             shorter, --warmup 0s",
+            "{}: a warm-up of {warmup} leaves nothing of {lasts}: make --for longer, or --warmup shorter",
             lab.display(),
         )));
     }

@@ -45,7 +45,7 @@ fn check_kind(kind: &ReportKind) -> Result<(), ParseError> {
             "a report takes no --json here: give it to 'dashpot sim' itself"
         }
         _ if report.question().past.is_some() => {
-            "--last: a simulation has nothing before it: leave it out"
+            "--last: a simulation has no past: leave this option out"
         }
         ReportKind::Observe(args) if args.metrics.is_some() => {
             "--metrics: Prometheus scrapes a daemon or 'dashpot observe', not a simulation"

@@ -116,7 +116,7 @@ const TEXT: [(&str, &str); 21] = [
     ),
     (
         "heat map",
-        "darker: more I/Os, logarithmic; p99 is the max below 100",
+        "darker: more I/Os (log); below 100 I/Os, p99 is the max",
     ),
 ];
 
