@@ -45,9 +45,9 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     let devices = open_devices(wanted.as_ref(), &lab)?;
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
-    // An I/O flusher's mark is inherited. If this process has the mark, the early thread, which has none,
-    // starts the command. Otherwise a new thread starts the command, because only a new thread has the right
-    // to lock memory that this process has kept.
+    // The command must not inherit the mark of an I/O flusher. If this process has the mark, the early
+    // thread, which has none, starts the command. Otherwise a new thread does: if this process has kept the
+    // right to lock memory, a new thread inherits this right, and the early thread has lost it.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,

@@ -108,8 +108,8 @@ const NOTES: u64 = 1 << 16;
 const NOTE: u64 = 16;
 /// The offset of the first call's id in the file.
 const FIRST: u64 = NOTES * NOTE;
-/// How many ids after the last note count as received, too. dashpot has one receiver, so at most one call has
-/// no note yet.
+/// How many ids after the last note count as received, too. dashpot has one receiver, so at most one of them
+/// was received without a note; one more id is spare.
 const UNNOTED: u64 = 2;
 
 #[cfg(test)]

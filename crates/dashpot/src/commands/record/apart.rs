@@ -1,4 +1,4 @@
-//! The part of a recording that a thread of its own watches. A daemon that hangs then does not keep the
+//! The part of a recording that a thread of its own watches. So a daemon that hangs does not keep the
 //! recorder from reading the kernel's events, which the kernel overwrites when they are not read in time.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -50,8 +50,8 @@ fn answering(part: &Recorded, predicates: &Predicates) -> Vec<Layer> {
     let mut layers = Vec::new();
     let mut refusal = None;
     for layer in part.layers() {
-        // The mark that the layer was not recorded lies outside the part, so the part would show these disks
-        // as idle.
+        // The mark that ended the recording of the layer's disks lies before the part. Without this mark, the
+        // new recording would show the disks as idle.
         if part.is_without(layer) {
             let disks = Owner::of(layer).disks();
             complain(format_args!(

@@ -1,5 +1,5 @@
-//! The part of a recording that has the disks of one owner: the kernel, or a daemon. A recording has one such
-//! part, or one for each of both owners.
+//! The part of a recording that has the disks of one owner: the kernel, or a daemon. A recording of
+//! both owners has two such parts.
 
 use dashpot_observe::{FinishedIo, Layer, Schedule, Seen};
 
@@ -74,7 +74,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// The part of a recording of two owners, with its times on their common axis.
+    /// Makes this one of two parts, with its times on the axis that both parts share.
     pub(super) fn beside(mut self, ahead_ns: u64) -> Part<'a> {
         self.is_beside = true;
         self.off_ns = match &mut self.watch {
@@ -140,7 +140,7 @@ impl<'a> Part<'a> {
         Some(ios)
     }
 
-    /// Ends a watch of the calling thread. Signals end a watch of a thread of its own.
+    /// Ends the watch if it runs in the calling thread. If the watch has its own thread, signals end it.
     pub(super) fn end(&mut self) {
         if let Watch::Here { sources, .. } = &mut self.watch {
             sources.iter_mut().for_each(|source| source.end());

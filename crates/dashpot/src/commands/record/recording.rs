@@ -182,7 +182,7 @@ impl Recording {
         self.recorder.finish(&in_flight)
     }
 
-    /// The I/Os in flight of all parts that are recorded. A mark says whose are not known.
+    /// The I/Os in flight of all parts that are recorded. If those of a part are not known, a mark says so.
     fn in_flight(&mut self, parts: &mut [Part<'_>]) -> Vec<FinishedIo> {
         let mut known = Vec::new();
         for part in parts.iter_mut().filter(|part| !part.is_left) {

@@ -36,7 +36,7 @@ struct Shown {
     /// The kernel's disks, if `disks` are a daemon's.
     kernel_disks: Vec<String>,
     volumes: Vec<String>,
-    /// The devices on which calls that sync files were recorded.
+    /// The devices whose sync calls were recorded.
     sync_calls: Vec<String>,
     marks: Vec<ShownMark>,
 }

@@ -1,4 +1,5 @@
-//! The JSON of a page as rows: a row for each innermost object, with the figures of the objects around it.
+//! The JSON of a report's page as rows: a row for each innermost object, with the figures of the objects
+//! around it.
 
 use serde_json::{Map, Value};
 

@@ -31,7 +31,7 @@ pub(in crate::commands) trait Out {
 /// Standard output, in a format.
 pub(in crate::commands) struct Stdout {
     format: Format,
-    /// The column names in the CSV line that last named columns.
+    /// The column names that were printed last, as CSV.
     head: Vec<String>,
 }
 

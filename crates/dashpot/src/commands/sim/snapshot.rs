@@ -1,4 +1,4 @@
-//! Takes snapshots of a simulation's devices, which replace the snapshots of a daemon's API, and computes the
+//! Takes snapshots of a simulation's devices, as a daemon's API does of a daemon's devices, and computes the
 //! I/O between two snapshots.
 
 use std::time::Duration;

@@ -85,6 +85,6 @@ impl Zios {
     }
 }
 
-/// How many zios of an interval are kept, if the user gives no count. So many zios fit into memory, and no
+/// How many zios of an interval are kept, if the user gives no count. This many zios fit into memory, and no
 /// user reads more.
 const ZIOS_MAX: u64 = 100_000;

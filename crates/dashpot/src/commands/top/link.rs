@@ -131,8 +131,8 @@ impl Watcher {
         }
     }
 
-    /// Sends a frame. The interval ends with the daemon's answer. An interval that became due before that
-    /// answer is missed.
+    /// Sends a frame. The interval ends when the daemon has answered. Later intervals that are due by
+    /// then are missed.
     fn frame(&mut self, intervals: &mut Intervals) {
         let answer = self.daemon.frame();
         let missed = intervals.end(now_ns()).map_or(0, |span| span.missed);
