@@ -1,9 +1,9 @@
 """The experiments of D. Prakash Surya's article "OpenZFS: Artificial Disk Latency Using zinject"
 (2015): one disk with one lane and with sixteen, then two disks of different latency.
 
-The article's writes came from ZFS, which sent them in bursts: 97 a second of 17.08 ms each are 1.7 in flight on
-average. Here, a closed loop of bursts of one to four writes imitates this: with it, the disk has about the article's
-rate and mean latency, with one lane as well as with sixteen.
+The article's writes came from ZFS, which sent them in bursts: on average 1.7 were in flight (97 a second, of 17.08 ms
+each). Here a closed loop of bursts of one to four writes imitates this. The disk then has about the article's rate
+and mean latency, with one lane as well as with sixteen.
 """
 
 import collections
@@ -166,7 +166,7 @@ def two_disks(claims, lab):
     lab.command("zinject", "-d", "c1t1d0", "-D", "16:16", "tank")
     lab.command("zinject", "-d", "c1t2d0", "-D", "32:16", "tank")
     lab.command("zinject", "--compat=2.3")
-    # 8.6 writes are in flight on either disk: the article's rates times its latencies.
+    # In the article, 8.5 writes were in flight on the fast disk and 8.8 on the slow one: its rates times its latencies.
     writers = [Writer(lab.uri(disk), [1], 0) for disk in ("c1t1d0", "c1t2d0") for _ in range(8)]
     reports = parse(measure(lab, writers, "--by", "disk"))
     fast, slow = reports["c1t1d0"], reports["c1t2d0"]

@@ -74,7 +74,7 @@ def licences(parts):
     """All licences as one text. Each text of a licence occurs only once, after the names of all parts to which it
     applies.
 
-    `parts` are tuples of name and version, licence as its author calls it, and texts.
+    Each part is a tuple of three: its name with its version, its author's name for the licence, and the licence texts.
     """
     owners = {}
     for name, licence, texts in parts:

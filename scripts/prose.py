@@ -42,7 +42,7 @@ def of_python(text):
 
 
 def of_file(text, suffix):
-    """The prose of a page or of source code, on its own lines."""
+    """The prose of a page or of source code. Each line of prose keeps its line number."""
     if suffix == ".md":
         return FENCE.sub(lambda code: re.sub(r"[^\n]", "", code.group()), text)
     if suffix == ".py":

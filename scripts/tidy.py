@@ -191,7 +191,7 @@ def check_paths(repository, crate, paths):
 
 
 def folder_arrows(repository):
-    """Checks, for crates that have rules for folders, which of the folders directly below src depend on which."""
+    """The dependencies between folders directly below src, {name: (place, what)}, in crates with rules for folders."""
     found = {}
     for crate in repository.rules.get("folders", {}).get("crates", []):
         source = repository.root / "crates" / crate / "src"
@@ -207,12 +207,12 @@ def folder_arrows(repository):
 
 def check_folders(repository):
     listed = repository.baseline.get("folder-arrows", [])
-    remedy = "turn it around, or move what both need below both"
+    remedy = "turn the arrow around, or move what both folders need into one below them"
     yield from against_list("folder-arrows", folder_arrows(repository), listed, remedy)
 
 
 def check_boundaries(repository):
-    """Checks that no file outside a folder with a boundary names a file in that folder's own folders."""
+    """Checks each folder with a boundary: no file outside the folder may name a file in one of its subfolders."""
     for name in repository.rules.get("boundaries", {}).get("folders", []):
         folder, found = repository.root / name, set()
         crate = folder.relative_to(repository.root / "crates").parts[0]
@@ -277,7 +277,7 @@ def check_doc_lines(repository):
 
 
 def test_names(repository, crate):
-    """The full names of a crate's tests as cargo has them, with the target's name before those of tests/."""
+    """The full names of a crate's tests, as cargo has them. In tests/, the names begin with that of the target."""
     folder, names = repository.root / "crates" / crate, set()
     targets = [(folder / "src" / name, folder / "src", ()) for name in ("lib.rs", "main.rs")]
     for file in (folder / "tests").glob("*"):
@@ -344,7 +344,7 @@ def check_named_files(repository):
             name = found.group(1)
             if not (repository.root / name).exists() and not any(file.endswith(f"/{name}") for file in rust):
                 place = f"{repository.name(page)}:{line_of(text, found.start())}"
-                yield f"{place}: there is no '{name}'; name what has its place"
+                yield f"{place}: there is no '{name}'; name the file that has replaced it"
 
 
 def commands_in(text):
@@ -437,7 +437,7 @@ CHECKS = [
 
 def print_baseline(repository):
     """Prints the exceptions that the present tree needs."""
-    print("# The exceptions to tidy.toml. They may only shrink. After files have moved, write them anew:")
+    print("# The exceptions to tidy.toml. They may only shrink. After files have moved, regenerate the exceptions:")
     print(f"# scripts/tidy.py --print-baseline >{BASELINE}; `git diff` shows whether any grew.")
     print_list("undocumented", sorted(undocumented(repository)))
     print_list("folder-arrows", sorted(folder_arrows(repository)))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Unpacks dashpot below $RUNNER_TEMP, and puts it on the PATH of the next steps. Refuses a tarball whose
-# checksum is not SHA256. usage: install.sh TARBALL SHA256
+# checksum differs from the second argument. usage: install.sh TARBALL SHA256
 set -euo pipefail
 
 tarball=$1

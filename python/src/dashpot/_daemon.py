@@ -27,9 +27,9 @@ class Daemon(Mapping[str, Disk]):
         self._program = program
         #: The rules whose `with` blocks this process is in.
         self.armed: Set[Rule] = set()
-        # : The last rules whose `with` blocks have ended, and descriptions of the daemon at the moments when blocks
-        # failed.
+        #: The last rules whose `with` blocks have ended.
         self.ended_rules: Deque[Rule] = deque(maxlen=100)
+        #: The last descriptions of the daemon that were made when a `with` block failed.
         self.failures: Deque[str] = deque(maxlen=3)
 
     def __getitem__(self, name: str) -> Disk:

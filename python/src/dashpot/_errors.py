@@ -8,8 +8,8 @@ from typing import Optional
 class DashpotError(Exception):
     """The daemon refused a request or could not be reached, or this package cannot do what it was asked.
 
-    `remedy` is the advice of the daemon or of this package, and None if there is no advice. `status` is the status
-    of the daemon's answer, and None if no answer is the cause.
+    `remedy` is the advice of the daemon or of this package, and None if there is no advice. `status` is the HTTP status
+    if the error comes from an answer of the daemon, and None otherwise.
     """
 
     def __init__(self, error: str, remedy: Optional[str] = None, status: Optional[int] = None) -> None:

@@ -134,8 +134,8 @@ class Rule:
             raise NothingInjected(self.words, self.disk, self.why_nothing, _hint(self.state()))
 
     def _end(self, failing: bool) -> None:
-        """Clears the rule. If the `with` block failed, the rule first keeps a description of all rules and of the
-        oldest I/Os.
+        """Clears the rule. If the `with` block failed, first adds a description of all rules and of the oldest I/Os
+        to the daemon's `failures`.
         """
         try:
             if failing:
