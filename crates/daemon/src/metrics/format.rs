@@ -1,5 +1,5 @@
-//! The two text formats. Prometheus asks for OpenMetrics. Other scrapers receive the older format, in which
-//! the HELP and TYPE lines of a counter have the name of its samples, with `_total`.
+//! The two text formats. Prometheus asks for OpenMetrics. Other scrapers receive the older format. There, the
+//! HELP and TYPE lines of a counter name it with `_total`, as its samples do in both formats.
 
 use std::fmt;
 

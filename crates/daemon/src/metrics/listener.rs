@@ -57,8 +57,8 @@ struct Scraped<S> {
 }
 
 impl<S: Metrics> Scraped<S> {
-    /// A text whose snapshots were taken after this call began. Callers that wait share the next text, so
-    /// many scrapers at once cost no more snapshots than the same scrapers one after another.
+    /// A text whose snapshots were taken after this call began. All callers that wait share the next text, so
+    /// more callers at the same time do not cause more snapshots.
     async fn text(&self) -> Result<Bytes, Failed> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;

@@ -101,7 +101,7 @@ pub(crate) struct WantedColumns {
     /// The end of the interval, which is excluded, at a whole second. Without it, or if it is in the future,
     /// the interval ends with the last second that is over.
     to_ns: Option<u64>,
-    #[allow(rustdoc::broken_intra_doc_links)] // A default, and no link.
+    #[allow(rustdoc::broken_intra_doc_links)] // [1 s] is a default, not a link.
     /// The length of a column, in whole seconds [1 s]. Columns begin at multiples of this length.
     #[serde(default = "second")]
     step_ns: u64,
@@ -220,7 +220,7 @@ pub(crate) struct WantedIos {
     /// How many of the longest I/Os to leave out, because an earlier answer had them; at most 100,000.
     #[serde(default)]
     skip: usize,
-    #[allow(rustdoc::broken_intra_doc_links)] // A default, and no link.
+    #[allow(rustdoc::broken_intra_doc_links)] // [100] is a default, not a link.
     /// The maximum number of I/Os in an answer; at most 1,000 [100].
     #[serde(default = "hundred")]
     limit: usize,

@@ -19,7 +19,8 @@ struct Sum<'a> {
     numbers: Option<Numbers<'a>>,
 }
 
-/// The distribution of numbers. Most values have one histogram, which takes 10 KiB, and need no sum.
+/// The distribution of numbers. A histogram takes 10 KiB, so that of a tally is copied only when another is
+/// added to it.
 #[derive(Debug)]
 pub(super) enum Numbers<'a> {
     /// The histogram of a tally.
