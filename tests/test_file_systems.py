@@ -113,7 +113,7 @@ def test_a_kind_that_the_host_lacks_is_refused_before_anything_is_made(serve, at
         (["--fs", "tmpfs"], "--fs tmpfs: its files are not on a disk: choose another"),
         (["--fs", "slowfs"], "--fs slowfs: this kernel does not know it: install its module, or choose another (ext"),
         (["--fs", "slowfs", "--mkfs"], "mkfs.slowfs is missing: install the package that has it, or leave --mkfs out"),
-        (["--fs", "../ext4"], "invalid value '../ext4' for '--fs <FS>': write the kernel's name, such as ext4"),
+        (["--fs", "../ext4"], "invalid value '../ext4' for '--fs <FS>': write the kernel's name of a"),
     ]:
         refused = daemon.cli("mount", "d", tmp_path, *words, code=None)
         assert refused.returncode and why in refused.stderr, refused.stderr

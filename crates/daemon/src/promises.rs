@@ -4,7 +4,7 @@
 //! SPECIFICATION.md has the bounds, and the measurements behind the bounds. The bounds apply to medians, on
 //! hosts that give a shard a CPU when it needs one. This file looks for causes that keep a shard from its
 //! CPU. It measures nothing: if it finds no such cause, its verdict is that dashpot can keep the promise. The
-//! probe and `make bench` measure.
+//! prober and `make bench` measure.
 
 use dashpot_api::{CanHold, Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Promise, Shard};
 use dashpot_rules::{cpus_of, short_time};
@@ -48,7 +48,7 @@ fn all(facts: &Facts<'_>) -> Vec<Promise> {
             facts.spinning(),
         ),
         (
-            "without spinning, p50 lateness as a sleep's",
+            "without spinning, as late as a sleep at p50",
             facts.sleeping(),
         ),
         (
@@ -56,7 +56,7 @@ fn all(facts: &Facts<'_>) -> Vec<Promise> {
             facts.end_to_end(),
         ),
         (
-            "10 ms stay below 11 ms beside a flood",
+            "beside a flood, a 10 ms disk below 11 ms",
             facts.beside_a_flood(),
         ),
         ("an idle daemon does not wake up", facts.idle()),
@@ -82,7 +82,7 @@ impl Facts<'_> {
             ));
         }
         if self.shards.iter().any(|shard| !shard.spins) {
-            return no("the daemon does not spin: --spin auto, started without a quota");
+            return no("the daemon does not spin: start it with --spin auto, and without a quota");
         }
         let (can_hold, why) = self.in_the_way().unwrap_or_else(|| self.for_the_median());
         match (can_hold, self.measured()) {
@@ -263,8 +263,8 @@ const END_TO_END_NS: u64 = 100_000;
 const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
 /// Stops count only if they total at least this in the last minute.
 const STOP_NS: u64 = 1_000_000;
-/// Stops can affect the median only if they total at least this in the last minute. This is 1 % of 30 s, the
-/// least time that the counted stops cover.
+/// Stops can affect the median only if they total at least this in the last minute. This is 1 % of 30 s,
+/// because the count of recent stops goes back at least 30 s.
 const STOPPED_MUCH_NS: u64 = 300_000_000;
 /// The smallest share of steal that matters, in percent.
 const STEAL_SOME: f64 = 1.0;

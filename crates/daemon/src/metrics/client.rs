@@ -128,7 +128,7 @@ pub(super) const OF_DISKS: Metrics = Metrics {
     bytes: Metric(
         "client",
         Some(Unit::Bytes),
-        "Bytes of the I/Os of a client that did not fail",
+        "Bytes of the successful I/Os of a client",
     ),
     latency: Metric(
         "client_latency",
@@ -158,7 +158,7 @@ pub(super) const OF_VOLUMES: Metrics = Metrics {
     bytes: Metric(
         "volume_client",
         Some(Unit::Bytes),
-        "Bytes of the I/Os of a volume's client that did not fail",
+        "Bytes of the successful I/Os of a volume's client",
     ),
     latency: Metric(
         "volume_client_latency",

@@ -124,7 +124,7 @@ const DIRTY: Metric = Metric(
 const FILLED: Metric = Metric(
     "pool_throttle_filled",
     Some(Unit::Bytes),
-    "The bytes that the throttle watches",
+    "Dirty bytes or, in the legacy throttle, bytes that the open txg has taken",
 );
 const STOPS_AT: Metric = Metric(
     "pool_throttle_limit",

@@ -63,7 +63,7 @@ const ERRORS: Metric = Metric("volume_errors", None, "I/Os of volumes that faile
 const BYTES: Metric = Metric(
     "volume",
     Some(Unit::Bytes),
-    "Bytes of the I/Os of volumes that did not fail",
+    "Bytes of the successful I/Os of volumes",
 );
 const LATENCY: Metric = Metric(
     "volume_latency",

@@ -24,8 +24,7 @@ pub(crate) fn cut(crash: &Crash) -> Result<Cut, Refusal> {
         return Err(unfit(error).remedy("ask for a shorter list; the answer counts all writes"));
     }
     if crash.tear_bytes.is_some() && crash.keep != KeepWord::Random {
-        let error =
-            "a torn write survives in part, but keep 'none' and 'all' keep no parts of writes";
+        let error = "a torn write survives in part, but with keep 'none' or 'all' no write does";
         return Err(unfit(error.to_owned()).remedy("set keep to 'random', or leave out tear"));
     }
     Ok(Cut {

@@ -36,9 +36,7 @@ fn nothing_matched(
 ) -> String {
     if let Some(winner) = stats.preempted_by {
         let (winner, count) = (winner.0, stats.preempted);
-        return format!(
-            "decided by rule {winner}, whose error or hang comes first ({count} times)"
-        );
+        return format!("rule {winner} comes first, and {count} I/Os got its error or hang");
     }
     let range = |(start, end)| format!("--range {}..{}", format_size(start), format_size(end));
     let limits = [
@@ -60,7 +58,7 @@ fn nothing_matched(
 
 fn matched_but(spec: &RuleSpec, stats: &RuleStats) -> String {
     if stats.overrun > 0 {
-        return "the store is slower than the rule: --mode add delays it all the same".to_owned();
+        return "the store is slower than the rule: --mode add delays I/Os all the same".to_owned();
     }
     if let Some(rule) = stats.beaten_by {
         return format!("beaten by rule {}", rule.0);
@@ -132,7 +130,7 @@ mod tests {
         };
         assert_eq!(
             why(overrun),
-            "the store is slower than the rule: --mode add delays it all the same"
+            "the store is slower than the rule: --mode add delays I/Os all the same"
         );
         let not_drawn = RuleStats {
             not_drawn: 5,
@@ -150,7 +148,7 @@ mod tests {
         };
         assert_eq!(
             why(preempted),
-            "decided by rule 7, whose error or hang comes first (2 times)"
+            "rule 7 comes first, and 2 I/Os got its error or hang"
         );
     }
 

@@ -106,7 +106,7 @@ fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
     let stopped_ns = now.shard_stopped_ns.saturating_sub(before_ns);
     stop_line(Duration::from_nanos(stopped_ns)).map(|_| {
         let stopped = short_time(stopped_ns);
-        format!("; the host stopped dashpot for {stopped}, which no latency contains")
+        format!("; the host stopped dashpot for {stopped}, and no latency shows that wait")
     })
 }
 

@@ -82,7 +82,7 @@ fn a_latency_that_a_stop_is_not_in_says_so() {
     let mut before = disk(2, &[]);
     before["shard_stopped_ns"] = 5_000_000_000_u64.into();
     let (earlier, now) = (snapshot(before, vec![]), snapshot(later, vec![]));
-    let said = "20.0ms (n=1); the host stopped dashpot for 503ms, which no latency contains";
+    let said = "20.0ms (n=1); the host stopped dashpot for 503ms, and no latency shows that wait";
     check(&now, Some(&earlier), "wal.flush.max < 30ms", true, said);
     check(&now, Some(&earlier), "wal.count == 1", true, "1");
     check(&now, Some(&now), "wal.count == 0", true, "0");

@@ -61,7 +61,7 @@ pub(crate) struct MountArgs {
     /// Make a file system first, on an empty disk
     #[arg(long)]
     pub(crate) mkfs: bool,
-    /// The kind of file system, such as ext4, xfs or btrfs [the existing one; ext4]
+    /// The kind of file system, such as ext4, xfs or btrfs [the disk's, or else ext4]
     #[arg(long, value_name = "FS")]
     pub(crate) fs: Option<FileSystem>,
     /// The kernel's driver; see attach
@@ -99,7 +99,9 @@ impl FromStr for FileSystem {
         let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         match !name.is_empty() && name.bytes().all(is_word) {
             true => Ok(FileSystem(name.to_owned())),
-            false => Err("write the kernel's name, such as ext4, xfs or btrfs".to_owned()),
+            false => Err(
+                "write the kernel's name of a file system, such as ext4, xfs or btrfs".to_owned(),
+            ),
         }
     }
 }
@@ -136,7 +138,7 @@ Examples:
   sudo dashpot detach /dev/loop0
   sudo dashpot detach --stale")]
 pub(crate) struct DetachArgs {
-    /// A device, its link or its mount point, a disk, a volume, or 'all' of this daemon
+    /// A device, its link or mount point, a disk, a volume, or 'all' for all devices of this daemon
     #[arg(
         value_name = "NODE|DIR|DISK|all",
         required_unless_present = "stale",

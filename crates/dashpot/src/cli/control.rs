@@ -165,7 +165,7 @@ Examples: a power cut, and the disk afterwards; half of the writes lost, torn
   dashpot crash db --restart
   dashpot crash all --restart --tear 512 --seed 7")]
 pub(crate) struct CrashArgs {
-    /// A disk, a pool, or 'all' that have lossy stores, one after another
+    /// A disk or a pool with lossy stores, or 'all' of these in turn
     #[arg(value_name = "DISK|POOL|all")]
     pub(crate) target: String,
     /// End its connections, and refuse new ones until --restart

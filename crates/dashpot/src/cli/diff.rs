@@ -14,7 +14,7 @@ use super::words::layer;
 #[command(after_help = "\
 An I/O is slow if it took longer than the 99th percentile of the other side, or
 with --slow, if it has the given facts. A value differs if it has a far larger
-share of the slow time than of the I/Os.
+share of the time of slow I/Os than of all I/Os.
 
 Examples: five minutes beside the rest; a good day beside a bad one; slow I/Os
   dashpot diff --in today.rec --during 03:10..03:15
@@ -33,7 +33,7 @@ pub(crate) struct DiffArgs {
     /// Another recording to compare it with
     #[arg(long, value_name = "REC")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Compare the I/Os with these facts, as the slow ones, with all: latency>=10ms,...
+    /// Count I/Os with these facts as slow, and compare them with all: latency>=10ms,...
     #[arg(long, value_name = "FACTS", conflicts_with_all = ["against", "baseline"])]
     pub(crate) slow: Option<Predicates>,
     /// Only I/Os with these facts, on both sides: op=write,...

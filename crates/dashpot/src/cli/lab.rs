@@ -114,7 +114,7 @@ pub(crate) struct RunArgs {
     /// Attach, and mount the first disk here (ext4 if empty)
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,
-    /// Held calls if dashpot dies: pass, fail or kill [kill]
+    /// If dashpot dies: pass or fail calls, kill CMD [kill]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     pub(crate) on_loss: Option<OnLoss>,
     /// With path disks, count or refuse io_urings [count]

@@ -10,8 +10,8 @@ use dashpot_rules::{
 #[derive(Args, Debug)]
 #[command(after_help = "\
 With --rate, each request starts when it is due, whether or not earlier ones are
-answered, and its latency counts from then: so a slow disk cannot look faster
-because the load waits for it.
+answered, and its latency counts from that moment. So a slow disk cannot look
+faster by making the load wait.
 
 Example: 32 random reads in flight on four connections, for ten seconds
   dashpot load nbd://127.0.0.1/c1t1d0 --depth 32 --connections 4 --time 10s

@@ -50,10 +50,12 @@ impl PageArgs {
     /// Refuses options of the page if the user did not ask for a page.
     pub(crate) fn check(&self, is_page: bool, is_other: bool) -> Result<(), ParseError> {
         match (is_page, &self.listen, &self.allow_host[..]) {
-            (false, Some(_), _) => Err(ParseError::new("--listen is the page's: add --page")),
-            (false, None, [_, ..]) if !is_other => {
-                Err(ParseError::new("--allow-host is the page's: add --page"))
-            }
+            (false, Some(_), _) => Err(ParseError::new(
+                "--listen is an option of the page: add --page",
+            )),
+            (false, None, [_, ..]) if !is_other => Err(ParseError::new(
+                "--allow-host is an option of the page: add --page",
+            )),
             _ => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ Figures count from the arming of a rule. The daemon remembers a cleared rule
 until 'reset'. A rule is kept if it held its zios as asked, and if their latency
 is off by at most the tolerances. Each tolerance is a share of the delay, a
 time, or the larger of both. 'As asked' means that rules of other groups decided
-at most 10 % of the zios, which leaves room for a tail (-f 5%), and that the
+at most 10 % of the zios (so a rule such as -f 5% is allowed), and that the
 store was slower than the rule for at most 1 %.
 
 With --check the exit status is 0 if all rules are kept, 3 if one is not or has

@@ -58,7 +58,7 @@ pub(crate) struct KeepArgs {
     /// The largest size of the recording [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) keep: Option<u64>,
-    /// Delete last the I/Os near one with latency>=1s,...
+    /// Keep I/Os near one with latency>=1s,... the longest
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }

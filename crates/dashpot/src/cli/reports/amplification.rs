@@ -7,9 +7,9 @@ use super::words::{HtmlArgs, PoolArgs};
 /// Show the I/O of pools at volumes, in queues and at disks
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-×r, ×rB, ×w and ×wB are the ratios to the reads and writes of the clients and to
-their bytes. The first lines cover the time since the start of the daemon.
-Flushes do not count.
+×r, ×rB, ×w and ×wB are reads, their bytes, writes and their bytes, divided by
+those of the clients. The first lines cover the time since the start of the
+daemon. Flushes do not count.
 
 Examples: of a daemon's pools, every 5 s; of a simulated pool
   dashpot amplification 5

@@ -11,7 +11,7 @@ use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayerArgs, PeriodArgs};
 #[command(after_help = "\
 MOSTLY is the longest of the waits that add up to TOTAL; --wide shows them all:
 RECV for the payload, SUSPEND of the disk, STORE at work, HOLD by rules, LATE
-from then until dashpot replied, REPLY until the client took the reply. If a
+after those until dashpot replied, REPLY until the client took the reply. If a
 rule held the I/O, LATE is dashpot's own error, stops of the host included. If
 no rule did, LATE is the work of the shard, and MOSTLY calls it SHARD. RULE has
 the rule that decided, and its lane; write+f is a write with FUA. On the

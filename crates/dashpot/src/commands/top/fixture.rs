@@ -40,7 +40,7 @@ pub(super) fn frame_after(second: u64) -> Frame {
         promises: vec![
             promise(
                 CanHold::Doubtful,
-                "without spinning, p50 lateness as a sleep's",
+                "without spinning, as late as a sleep at p50",
             ),
             promise(CanHold::No, "p50 lateness of at most 30 us, by spinning"),
         ],
