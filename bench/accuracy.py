@@ -121,7 +121,7 @@ def errors(bench, server, cell):
 
 def report(samples, ceilings):
     print(f"\naccuracy: a cell is feasible up to half of {ceilings['spin auto']:.0f} IOPS; others print -."
-          "\nA peer has spread arrivals up to as many in flight as it has threads; ! marks one above half of its own IOPS.")
+          "\nA peer has spread arrivals only if the depth is at most its number of threads; ! marks a load above half of its own IOPS.")
     for figure, title in [("p50_ns", "p50"), ("p99_ns", "p99")]:
         rows = [error_row(samples, cell, figure) for cell in all_cells()]
         print_table(f"accuracy: {title} of measured - requested in us (ratio of the best nbdkit to spin auto; above 1 dashpot is closer)",

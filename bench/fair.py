@@ -44,8 +44,8 @@ def stall(bench, name):
         stack.callback(connection.close)
         for cookie in range(64):
             connection.request(wire.CMD_READ, 0, 1 << 20, cookie=cookie)
-        # Wait until the sockets' buffers are full, and dashpot's shard no longer wakes up 50 times a second, as it
-        # does until the last request is a second old.
+        # Wait until the sockets' buffers are full, and the last request is more than a second old: until then,
+        # dashpot's shard wakes up 50 times a second.
         time.sleep(2)
         return quiet(server.pid, bench.seconds(3, 1))
 

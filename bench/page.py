@@ -2,9 +2,10 @@
 a question about a long past. Also measures the page itself, in Chromium: the time until an hour is drawn, and the
 time of a redraw, beside that of ECharts.
 
-The statistics of subscribers are counted outside of the shard's thread, so subscribers should cost this thread almost
-nothing. To check this, this part of the bench measures the thread's CPU time per I/O in pairs of rounds, one
-with and one without subscribers. The other figures are times of answers over the API's socket.
+The statistics that subscribers receive are counted outside of the shard's thread, so subscribers should cost
+this thread almost nothing. To check this, this part of the bench measures the thread's CPU time per I/O in
+pairs of rounds, one with and one without subscribers. The other figures are times of answers over the API's
+socket.
 """
 
 import contextlib
@@ -246,8 +247,8 @@ def daemon_ns(pid):
 
 
 def fill(server):
-    """Makes the daemon remember a million I/Os. Returns their number after the second of the last I/O is
-    over."""
+    """Makes the daemon remember a million I/Os. Waits until the second in which the last I/O ended is over, and
+    returns their number."""
     done = lambda: sum(op["completed"] for op in server.json("status")["disks"][0]["ops"])
     while done() < EVENTS:
         load(server, 0.5, 32)

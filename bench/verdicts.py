@@ -100,7 +100,7 @@ def busy_loops(count):
 
 
 def measure(runs, daemon, place, table, reasons):
-    """Runs every case `count` times, and adds the exit statuses to the table."""
+    """Runs every case `runs` times, and adds the exit statuses to the table."""
     for delay_ms in (20, 50):
         for case, wanted in CASES:
             for _ in range(runs):

@@ -225,7 +225,7 @@ impl Client {
         self.delete(&format!("/v1/rules?release={release}"))
     }
 
-    /// Returns the rules and disks to the state in which the lab starts them.
+    /// Puts the rules and disks back into the state in which the lab starts them.
     pub fn reset(&self) -> Result<RulesReset, ClientError> {
         self.post("/v1/reset", &())
     }

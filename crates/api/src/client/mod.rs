@@ -52,7 +52,7 @@ impl Client {
         match &api.at {
             Listen::At(address) => Client::at(address.clone(), api.token.clone()),
             Listen::Private => {
-                anyhow::bail!("--api unix:-: a private socket has a path: give that path")
+                anyhow::bail!("--api unix:-: this names no socket: give the private socket's path")
             }
         }
     }
