@@ -23,7 +23,7 @@ use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 
 /// The shard is gone because it has failed or panicked. Its exports fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the shard of this disk has failed; see the daemon's log, and restart it")]
+#[error("the shard of this disk has failed; see the daemon's log, and restart the daemon")]
 pub struct ShardGone;
 
 /// Gives access to the shards of a running server. A handle is cheap to clone.
@@ -237,8 +237,8 @@ impl Handle {
         send(route, message)
     }
 
-    /// Makes a program the client of all disks that follow files. The program's calls on these files become
-    /// zios of the disks. `follower` is informed about the calls.
+    /// Makes a program the client of all path disks. The program's calls on the files of a path disk become
+    /// zios of the disk. `follower` is informed about the calls.
     pub fn follow(
         &self,
         listener: Listener,

@@ -22,11 +22,11 @@ pub struct DiskInfo {
     pub store_id: Option<String>,
     /// The shard that owns the disk.
     pub shard: usize,
-    /// The files on which a program's calls become zios of the disk. Their directory's path has no symbolic
-    /// links. `None` if the disk follows no files.
+    /// The files of a path disk: a program's calls on them become zios of the disk. The path of their
+    /// directory has no symbolic links. `None` if the disk is not a path disk.
     pub followed: Option<CallFiles>,
-    /// The index of the disk's export. `None` for a disk that only its pool uses, and for a disk that follows
-    /// files, which only a program uses.
+    /// The index of the disk's export. `None` for a disk that only its pool uses, and for a path disk, which
+    /// only a program uses.
     pub export: Option<usize>,
     /// The index of the disk's pool, if the disk belongs to a pool.
     pub pool: Option<usize>,

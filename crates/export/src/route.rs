@@ -23,7 +23,7 @@ pub(crate) struct Routes {
     pub(crate) pools: Vec<Route<PoolId>>,
     pub(crate) volumes: Vec<Route<VolumeId>>,
     pub(crate) exports: Vec<Route<ExportId>>,
-    /// The disks that follow files: the index of each, and the route to its export. Clients cannot ask for
-    /// these disks by name.
+    /// The path disks: the index of each, and the route to its export. Clients cannot ask for these disks by
+    /// name.
     pub(crate) followed: Vec<(usize, Route<ExportId>)>,
 }

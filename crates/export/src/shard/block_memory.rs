@@ -71,7 +71,7 @@ impl BlockMemory {
         }
     }
 
-    /// The memory of a block, which is then the place of its content.
+    /// The memory of a block. From now on, the block's content is in memory and not on a disk.
     fn allocate(&mut self, buf: Buf, size: u32) -> &mut [u8] {
         if self.block(buf).memory.is_empty() {
             self.block(buf).memory = vec![0; size as usize].into();

@@ -77,8 +77,8 @@ impl Taken {
 struct Transit {
     length: u32,
     received: usize,
-    /// When the shard began to time the payload. From then on, the client could send it, and other requests
-    /// were waiting for room.
+    /// When the shard began to time the payload: when the client could first send it, or when requests began
+    /// to wait for room, whichever is later.
     since: Instant,
 }
 

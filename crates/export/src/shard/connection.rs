@@ -177,7 +177,7 @@ impl Connection {
         self.session.may_hold_request(received)
     }
 
-    /// Whether the shard may read the connection, and the kept bytes may begin with a whole request.
+    /// Whether the shard may read the connection, and the kept bytes suffice to try to decode a request.
     pub(super) fn may_go_on(&self) -> bool {
         self.wants_input() && self.session.may_hold_request(self.inlet.rest())
     }

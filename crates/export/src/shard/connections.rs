@@ -9,8 +9,8 @@ use rustix::event::epoll::{self, EventFlags};
 use super::connection::Connection;
 use crate::frontend::Session;
 
-/// The connections, by place. When a connection is gone, its place is free only once it is
-/// [released](Connections::release).
+/// The connections, by place. The place of a connection that is gone stays reserved until the shard
+/// [releases](Connections::release) the place.
 #[derive(Default)]
 pub(super) struct Connections {
     places: Vec<Option<Connection>>,
@@ -38,8 +38,7 @@ impl Connections {
         at
     }
 
-    /// Takes a connection out of its place, which stays reserved until it is
-    /// [released](Connections::release).
+    /// Takes a connection out of its place. The place stays reserved.
     pub(super) fn remove(&mut self, at: usize) -> Option<Connection> {
         self.places.get_mut(at)?.take()
     }

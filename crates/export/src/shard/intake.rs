@@ -90,12 +90,12 @@ enum Next {
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) request: Request,
-    /// When the shard received the write's header.
+    /// When the shard took the write's header.
     pub(super) arrived: Instant,
     /// The part of the payload that has arrived. The buffer may have room for more. Bytes after the payload
     /// belong to the next request.
     pub(super) payload: Vec<u8>,
-    /// Since when the client has been able to send the payload.
+    /// When the client could first send the payload. Moved later if the host then stops the shard.
     since: Instant,
 }
 
@@ -231,8 +231,8 @@ impl Inlet {
         }
     }
 
-    /// Gives the client as much more time to send the payload as the shard `missed` while the host stopped
-    /// the shard.
+    /// Gives the client more time to send the payload: the time that the shard `missed` because the host had
+    /// stopped it.
     pub(super) fn forgive(&mut self, missed: Duration) {
         if let Next::Payload(incoming) = &mut self.next {
             incoming.since = incoming.since + missed;

@@ -15,7 +15,7 @@ pub(super) fn matches(files: &CallFiles, path: &Path) -> bool {
     let Some(glob) = &files.glob else {
         return true;
     };
-    // The directory's name is not part of the glob, so its characters stand for themselves.
+    // The glob begins with the directory's path, in which `*`, `?` and `[` stand for themselves.
     let glob = glob.strip_prefix(&files.path).unwrap_or(glob);
     let path = path.as_os_str().as_bytes();
     let path = path.strip_suffix(DELETED).unwrap_or(path);

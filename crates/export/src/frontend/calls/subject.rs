@@ -11,7 +11,7 @@ use crate::export::Follower;
 pub(super) struct Subject<'a> {
     thread: i32,
     follower: &'a mut dyn Follower,
-    /// Whether a process of the thread's user had to do a lookup.
+    /// Whether this process had to leave a lookup to a process of the thread's user.
     is_of_other: bool,
 }
 

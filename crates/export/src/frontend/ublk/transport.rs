@@ -58,9 +58,9 @@ impl Device {
         arrived(into.len() > before)
     }
 
-    /// Fails the requests that the driver has sent, and all that it will send. If the server ended at once
-    /// instead, the driver would send more requests while the kernel still holds the server's commands, and
-    /// Linux 6.12 crashed in that state.
+    /// Fails the requests that the driver has sent, and all that it will send. A session that closed its ring
+    /// at once crashed Linux 6.12: the kernel cancelled the driver's commands in the ring while the driver
+    /// still had requests for them.
     pub(super) fn fail_all(&mut self) -> bool {
         self.fails = true;
         self.queue.fail_held();

@@ -331,7 +331,7 @@ impl Handshake {
 
     fn meta_context(&mut self, option: u32, data: &[u8], mut reply: Reply<'_>) {
         if !self.structured {
-            return reply.refuse(reply::ERR_INVALID, "structured replies come first");
+            return reply.refuse(reply::ERR_INVALID, "negotiate structured replies first");
         }
         let Some(request) = MetaRequest::parse(data) else {
             return reply.refuse(reply::ERR_INVALID, MALFORMED);
