@@ -32,8 +32,8 @@ pub struct DiskSnapshot {
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
-    /// The ids and names of clients without a connection: if the disk belongs to a pool, the pool and its
-    /// volumes.
+    /// The ids and names of clients without a connection. Only a pool's disk has such clients: the pool and
+    /// its volumes.
     pub volumes: Vec<(ClientId, String)>,
     /// The disk's attachments, which are block devices of the host.
     pub attachments: Vec<AttachmentView>,

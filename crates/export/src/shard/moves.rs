@@ -100,7 +100,7 @@ impl Shard {
         }
     }
 
-    /// Makes the copy to a block that the submission of a write has put off.
+    /// Copies a write's payload to its block now, if the submission has put off the copy.
     pub(super) fn fill_block(&mut self, submission: &mut Option<Submission<'_>>) {
         let Some(write) = submission else {
             return;

@@ -186,7 +186,7 @@ impl Outlet {
 
 /// The shard stops reading a connection at this many whole replies.
 const WHOLE_MAX: u32 = 16;
-/// When a queue becomes empty, the shard frees its memory if it has room for more replies than this.
+/// The shard frees the memory of an empty queue that has room for more replies than this.
 const READY_KEPT: usize = 256;
 
 #[cfg(test)]

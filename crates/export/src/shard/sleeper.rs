@@ -34,8 +34,8 @@ impl Sleeper {
 
     /// Waits for events, at most until `deadline` or `beat`. Spins only for a deadline, and calls `prepare`
     /// before spinning; `prepare` must return by the deadline. The last pass ended at `from`. Returns the
-    /// moment at which the wait had to end even without events. If the wait ended later, the host kept the
-    /// shard from running in between.
+    /// moment by which the wait should have ended even if no event came. If the wait ended later, the host
+    /// kept the shard from running in between.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(
             wait(Some(overdue)),
             Some(ended),
-            "the time before was the last pass's"
+            "the time before `ended` belongs to the last pass"
         );
     }
 

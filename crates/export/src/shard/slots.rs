@@ -346,6 +346,6 @@ mod tests {
         }
         assert!(list.is_empty());
         assert_eq!(slots.slots.len(), slots.free.len());
-        assert_eq!(add(&mut slots, &mut list), ids[2], "names are used again");
+        assert_eq!(add(&mut slots, &mut list), ids[2], "ids are used again");
     }
 }

@@ -113,7 +113,7 @@ impl Store {
         matches!(self, Store::Ram(_))
     }
 
-    /// The store in the form in which worker threads repeat attempts that would block.
+    /// The store for worker threads, which repeat the attempts that would block. `None` if no attempt would.
     pub(crate) fn blocking(&self) -> Option<Arc<dyn Blocking>> {
         match self {
             Store::File(file) => Some(Arc::clone(file) as Arc<_>),
@@ -122,7 +122,7 @@ impl Store {
         }
     }
 
-    /// The store in a file that holds the bytes below all caches. `None` if the bytes are not in a file.
+    /// The store below all caches, if it is in a file.
     pub(crate) fn file(&self) -> Option<&Arc<FileStore>> {
         match self.innermost() {
             Store::File(file) => Some(file),
@@ -196,7 +196,7 @@ impl Store {
         self.lossy().map(|lossy| lossy.cut(cut, now))
     }
 
-    /// Tells a lossy store which zio its next write is for.
+    /// Tells a lossy store the cause of its next write.
     pub(crate) fn set_asker(&mut self, asker: impl FnOnce() -> Asker) {
         if let Some(lossy) = self.lossy() {
             lossy.set_asker(asker());

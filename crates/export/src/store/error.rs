@@ -20,7 +20,7 @@ pub enum StoreError {
     },
     /// The disk has a size of zero.
     #[error(
-        "disk `{disk}`: {store} has a size of 0 bytes; give it some, such as `size=1G` (a file must be as large: `truncate -s 1G`)"
+        "disk `{disk}`: {store} has a size of 0 bytes; give it a size, such as `size=1G` (a file must be at least as long: `truncate -s 1G`)"
     )]
     Empty {
         /// The name of the disk.
@@ -104,7 +104,7 @@ pub enum StoreError {
         disk: String,
         /// The disk's device.
         path: PathBuf,
-        /// A property of the device that the disk does not fit, and the remedy.
+        /// The property of the device that keeps the disk from fitting, and the remedy.
         why: String,
     },
     /// The device's blocks are too large for a lossy store on it.

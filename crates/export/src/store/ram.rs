@@ -1,7 +1,7 @@
 //! A sparse store in memory. It takes memory for a chunk when the chunk is first written, and gives it back
 //! when a single request zeroes or trims the whole chunk.
 //!
-//! A leaf holds the chunks of 64 MiB of the disk, and a small tree holds the leaves. So a disk of many TiB
+//! A leaf holds the chunks of one range of 64 MiB, and a small tree holds the leaves. So a disk of many TiB
 //! takes no memory until it is used. Because the data has to fit into memory, the tree has few entries, and a
 //! look-up takes a few nanoseconds.
 

@@ -136,8 +136,8 @@ impl Slabs {
     /// moves, calls `moved` with the user's number and the new chunk.
     ///
     /// Afterwards, at most one in nine of the chunks that hold memory is free, or at most [`FEW`] of them are
-    /// free. While more are free, the emptiest group has at most 28 of 32 chunks in use, so at most seven
-    /// moves free the memory of one chunk.
+    /// free. While more are free, the emptiest group has at most 28 of 32 chunks in use. So emptying this
+    /// group takes at most seven moves for each of its free chunks.
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
             let Some(&(_, emptiest)) = self.order.range((1, 0)..).next() else {

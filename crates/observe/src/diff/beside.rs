@@ -73,7 +73,7 @@ impl Moments {
         self.kept.len() as u64
     }
 
-    /// Counts an I/O once for each kept moment of another device at which it was in flight.
+    /// Counts an I/O once for each kept moment at which it was in flight, except moments of its own device.
     pub(super) fn look(&mut self, io: &FinishedIo, by: &[Dimension], parts: &mut Parts) {
         if !self.is_sorted {
             self.kept.sort_unstable_by_key(|moment| moment.at_ns);

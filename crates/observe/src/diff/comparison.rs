@@ -38,8 +38,8 @@ pub struct Comparison {
     pub too_few: Vec<Dimension>,
     /// The waits in which the slow I/Os spent their time, the longest first.
     pub spent: Vec<Spent>,
-    /// The values that had more I/Os in flight on other devices when slow I/Os were issued: at least twice as
-    /// many as at other times.
+    /// The values that had at least twice as many I/Os as usual in flight on other devices when slow I/Os
+    /// were issued.
     pub beside: Vec<Beside>,
     /// The values with much more I/O (slow or not) here than on the other side; the value that rose most
     /// comes first.
@@ -94,7 +94,7 @@ pub struct Compared {
 pub struct ValueShare {
     /// The value.
     pub value: String,
-    /// The value's share, in percent, of the slow time by which this side exceeds the other side.
+    /// The value's share, in percent, of this side's extra slow time compared with the other side.
     pub slow_percent: f64,
     /// The value's share of the I/Os here, in percent.
     pub ios_percent: f64,
@@ -263,8 +263,8 @@ impl ValueShare {
     }
 }
 
-/// The values that had more I/Os in flight on other devices when slow I/Os were issued: at least twice as
-/// many as at other times.
+/// The values that had at least twice as many I/Os as usual in flight on other devices when slow I/Os were
+/// issued.
 fn beside(diff: &Diff) -> Vec<Beside> {
     let (slow, usual) = (&diff.slow_moments, &diff.usual_moments);
     if slow.count() < IOS_LEAST || usual.count() < IOS_LEAST {

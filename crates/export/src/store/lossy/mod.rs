@@ -61,7 +61,7 @@ pub(crate) struct Asker {
     /// The zio of a client. Writes of a pool have none, because it is the pool that acknowledges their data
     /// to clients.
     pub(crate) zio: Option<ZioId>,
-    /// The client, or the volume or the pool that is the client of a pool's disk.
+    /// The name of the client. A pool's disk has the pool and its volumes as clients.
     pub(crate) client: Arc<str>,
     /// When the shard asked the store for the write.
     pub(crate) at: Instant,

@@ -457,7 +457,7 @@ fn without_a_tear_a_write_survives_whole_or_not_at_all() {
         assert_eq!(loss.lost.writes == 0, survived[2]);
         outcomes.insert(survived[2]);
     }
-    assert_eq!(outcomes.len(), 2, "some seeds keep it and some lose it");
+    assert_eq!(outcomes.len(), 2, "some seeds keep the write, not all");
 }
 
 /// A full cache writes its data early, and the report counts these bytes.
