@@ -53,8 +53,8 @@ pub enum Boundary {
 /// "missed": 0, "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
 /// "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also has `"unmatched":
 /// 0`. A breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",
-/// "rows": […], "latency": percentiles}, …]`. With several layers each value also has its `"layer": "fs"`; without
-/// a breakdown the layers are the values.
+/// "rows": […], "latency": percentiles}, …]`. With several layers each value also has its
+/// `"layer": "fs"`; without a breakdown the layers are the values.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interval {
     /// The interval's end.

@@ -25,7 +25,8 @@ const KIND: u64 = 10;
 const BETWEEN: u64 = 8;
 /// There are two kinds only if the shortest slow latency is at least `APART` times the longest fast latency.
 const APART: u64 = 50;
-/// A longest fast latency below this counts as this, because in virtual time many writes take no time.
+/// If the longest fast latency is shorter than this, it counts as this long, because in virtual time many
+/// writes take no time.
 const LEAST_NS: u64 = 1_000;
 
 impl TwoModes {
@@ -76,8 +77,8 @@ impl TwoModes {
 }
 
 /// The lowest bucket of the slow kind, and how many I/Os the slow kind has. `above` has the buckets above the
-/// fast kind, which contain `left` I/Os. At most `between` of these I/Os may be left out between the two
-/// kinds, so the slow kind begins with the bucket whose omission would leave out more.
+/// fast kind, which contain `left` I/Os. At most `between` of these I/Os may lie between the two kinds, so
+/// the slow kind begins with the first bucket whose I/Os would exceed that number.
 fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, u64)> {
     let mut slow = left;
     for (bucket, count) in above {

@@ -11,7 +11,7 @@ use super::table::Room;
 /// no room for whole names.
 ///
 /// The columns are the name, `n`, `p50`, `p90`, `p95`, `p99`, `p99.9` and `max`. Times have at most three
-/// significant digits. A percentile for which there are too few zios is a dash, and so is the `max` of none.
+/// significant digits. A percentile for which there are too few zios is a dash, and so is `max` without zios.
 pub fn write_percentiles<'a>(
     f: &mut impl fmt::Write,
     room: Room,

@@ -3,8 +3,8 @@
 //!
 //! The figures cover only zios that the rule held. The requested time of a zio is its service time. The
 //! achieved time lasts from the end of the zio's wait for a lane until the shard offers its reply.
-//! Percentiles of a constant delay are as exact as the buckets of lateness; percentiles of a distribution are
-//! exact to 1.2 %. Means and extremes are exact.
+//! If the rule's delay is constant, the percentiles are as exact as the buckets of lateness. If it varies,
+//! they are exact to 1.2 %. Means and extremes are exact.
 
 mod causes;
 mod figures;
@@ -32,8 +32,9 @@ const BAR_WIDTH: usize = 20;
 /// true}, "client_ns": 12000, "stopped": 0, "requested": figures, "achieved": figures, "error":
 /// {"mean_ns": 14200, "p50_ns": …, "p90_ns": …, "p99_ns": …, "mean_percent": 0.14, …}, "lateness":
 /// figures, "resolution": null | {"p50_ns": 129000, "p99_ns": 237000}, "rows": [{"from_ns":
-/// 10000000, "to_ns": 10000999, "requested": 1000, "achieved": 0}, …]}`, with figures as `{"n": 1000, "mean_ns": …, "p50_ns": …, "p90_ns": …, "p99_ns": …,
-/// "max_ns": …}`. A row includes both of its ends. Unknown figures are null.
+/// 10000000, "to_ns": 10000999, "requested": 1000, "achieved": 0}, …]}`, with figures as `{"n": 1000,
+/// "mean_ns": …, "p50_ns": …, "p90_ns": …, "p99_ns": …, "max_ns": …}`. A row includes both of its ends.
+/// Unknown figures are null.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proof {
     /// The rule, as the API has it.

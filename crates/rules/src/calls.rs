@@ -12,9 +12,11 @@ use super::name::nearest;
 /// change after the program that makes the calls has started, because the kernel's filter cannot change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFiles {
-    /// The directory that contains the files. Before the disk is opened, the path may be a glob.
+    /// The directory that contains the files. Until the disk is opened, this is the path that the user gave,
+    /// which may end with a glob.
     pub path: PathBuf,
-    /// The glob that the files' paths match; `None` for all files below the directory.
+    /// The directory and the glob, which the files' paths match; `None` for all files below the directory,
+    /// and until the disk is opened.
     pub glob: Option<PathBuf>,
     /// The types of the calls.
     pub types: OpSet,

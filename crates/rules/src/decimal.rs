@@ -16,8 +16,8 @@ pub enum Inexact {
     TooLarge,
 }
 
-/// The maximum number of decimal places. Values in use have fewer. If the whole part of a number fits into 64
-/// bits, all its digits fit into 128 bits with this many places.
+/// The maximum number of decimal places. Values in use have fewer. A number with this many places fits into
+/// 128 bits, as an integer of all its digits, if its whole part fits into 64 bits.
 const PLACES_MAX: u32 = 18;
 
 impl Decimal {

@@ -152,8 +152,8 @@ fn stalls(rules: &[Rule]) -> String {
     }
     let line = |(disk, rule): (&str, &Rule)| {
         format!(
-            "disk {disk}: connections stalled: {} now, {} times since rule {} was armed: depth is \
-             bounded, latencies are distorted\n",
+            "disk {disk}: connections stalled: {} now, {} times since rule {} was armed: this \
+             bounds the depth and distorts latencies\n",
             rule.stalled, rule.stalls, rule.id
         )
     };

@@ -154,7 +154,7 @@ impl Serialize for Column {
 pub struct Crop {
     /// The lowest latency in the range; `None` for no bound.
     pub min_ns: Option<u64>,
-    /// The highest latency in the range; `None` for no bound.
+    /// The latency at which the range ends; `None` for no bound.
     pub max_ns: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
 pub struct Size {
     /// The maximum number of columns.
     pub columns: usize,
-    /// The maximum number of bands, not counting the bands outside of a crop.
+    /// The maximum number of bands, not counting the band below and the band above those drawn in detail.
     pub bands: usize,
 }
 
@@ -33,24 +33,24 @@ pub struct Band {
     /// The first row of the band.
     pub(super) row: usize,
     /// The round latency that labels the band, if the band has a label. It is the latency at which the band
-    /// begins or, if the whole band is below a crop, ends.
+    /// begins or, if its place is below the rows drawn in detail, ends.
     pub round_ns: Option<u64>,
     /// The lowest latency in the band.
     pub from_ns: u64,
     /// The highest latency in the band.
     pub to_ns: u64,
-    /// The band's place relative to the crop.
+    /// The band's place relative to the rows that are drawn in detail.
     pub place: Place,
 }
 
-/// The place of a band relative to a crop.
+/// The place of a band relative to the rows that are drawn in detail, which a crop may limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Below the crop. A single band has all latencies below the crop.
+    /// Below the rows that are drawn in detail. A single band has all latencies below them.
     Below,
-    /// In the crop.
+    /// Among the rows that are drawn in detail.
     Within,
-    /// Above the crop. A single band has all latencies above the crop.
+    /// Above the rows that are drawn in detail. A single band has all latencies above them.
     Above,
 }
 
@@ -110,8 +110,9 @@ impl Cells {
     }
 }
 
-/// The bands of a map. They cover the latencies of all columns or, where the crop has a bound, end there.
-/// There are at most `most` bands, plus the bands outside of a crop.
+/// The bands of a map. At most `most` bands cover the rows that are drawn in detail. One more band has all
+/// latencies below them, if the crop has a lower bound or an I/O was so fast. Another has all latencies above
+/// them, if the crop has an upper bound.
 fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     let rows = rows_shown(heat);
     let count = |joined: usize| rows.end.div_ceil(joined) - rows.start / joined;
@@ -134,9 +135,9 @@ fn rows_occupied(heat: &HeatMap) -> impl Iterator<Item = usize> {
     rows.map(|(row, _)| *row)
 }
 
-/// The rows that have I/Os, extended to the next round latencies and to at least a factor of ten.
-/// Rows below 1 µs are left out, because only I/Os that take no time in a simulation are so fast. A crop
-/// overrides these limits.
+/// The rows that are drawn in detail: those with I/Os, extended to the next round latencies and to at least a
+/// factor of ten. Rows below 1 µs are left out, because only I/Os that take no time in a simulation are so
+/// fast. A crop overrides these limits.
 fn rows_shown(heat: &HeatMap) -> Range<usize> {
     let floor = row_at(FLOOR_NS);
     let least = rows_occupied(heat)
@@ -185,7 +186,7 @@ impl Band {
 
 /// The possible numbers of rows in a band.
 const JOINED: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
-/// The least latency that is drawn, because no medium is faster.
+/// The least latency that is drawn in detail, because no medium is faster.
 const FLOOR_NS: u64 = 1_000;
 /// The range of latencies that an empty map shows.
 const IDLE_NS: Range<u64> = 100_000..50_000_000;

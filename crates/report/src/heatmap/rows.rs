@@ -47,8 +47,8 @@ fn number_of(row: usize) -> u64 {
     hundredths / 100
 }
 
-/// The lowest latency of each row. An empty row begins where the next row begins: some of the rows for the
-/// first few nanoseconds, and the two rows before the last.
+/// The lowest latency of each row. Some rows for the first few nanoseconds are empty, and so are the two rows
+/// before the last. An empty row begins where the next row begins.
 static STARTS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let buckets: Vec<u64> = (0..BUCKETS).map(upper_bound).collect();
     let start = |row| match row {

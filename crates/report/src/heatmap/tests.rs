@@ -108,7 +108,7 @@ fn what_is_beyond_a_crop_is_one_band() {
     assert_eq!((below.place, above.place), (Place::Below, Place::Above));
     assert_eq!(below.to_ns, 999_999);
     assert_eq!((map.bands.len(), map.columns[0].counts[0]), (22, 2));
-    // The crop's end of 100 ms excludes the latency of 99 ms, too, because both are in the same bucket.
+    // The last band has 3 s and 99 ms. 99 ms shares a bucket with 100 ms, at which the crop ends.
     assert_eq!(map.columns[0].counts[21], 2);
 }
 

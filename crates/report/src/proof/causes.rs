@@ -70,7 +70,7 @@ impl Facts<'_> {
     fn distortions(&self) -> Vec<String> {
         let stalls = (self.rule.stalls > 0).then(|| {
             let stalls = self.rule.stalls;
-            format!("connections were stalled {stalls} times: depth is bounded")
+            format!("connections were stalled {stalls} times, which bounds the depth")
         });
         let depth = depth_note(self.rule);
         let notes = [quota_note(self.host), self.overload(), stalls, depth];

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The cells of a line: n, mean, p50, p90, p99, max.
 pub(super) type Cells = [String; 6];
 
-/// A few figures of a histogram. A percentile is `None` unless at least one zio is expected above it.
+/// A few figures of a histogram. A percentile is `None` if there are too few zios to expect one above it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Figures {
     pub(super) n: u64,

@@ -144,8 +144,8 @@ fn op(io: &FinishedIo) -> String {
     format!("{}{}", io.kind.word(), if io.fua { "+f" } else { "" })
 }
 
-/// The name of a zio's longest wait. Only a zio that a rule held can be late, so for any other zio lateness
-/// is shown as a wait for the shard.
+/// The name of a zio's longest wait. If no rule held the zio, its `lateness` is shown as a wait for the
+/// shard.
 fn longest_wait(io: &FinishedIo) -> String {
     let longest = WAITS.iter().max_by_key(|wait| wait.of(io));
     let longest = longest.filter(|wait| wait.of(io) > Duration::ZERO);

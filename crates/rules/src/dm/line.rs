@@ -73,7 +73,7 @@ impl<'a> Words<'a> {
     fn check_count(&self, arguments: usize) -> Result<(), ParseError> {
         let plural = if arguments == 1 { "" } else { "s" };
         let counts = format!(
-            "delay has {arguments} argument{plural} here, and takes 3, 6 or 9, DEVICE SECTOR MS for reads, writes and flushes"
+            "delay has {arguments} argument{plural} here, and takes 3, 6 or 9 (DEVICE SECTOR MS for reads, writes and flushes)"
         );
         match arguments {
             3 | 6 | 9 => Ok(()),

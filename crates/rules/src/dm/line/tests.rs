@@ -66,8 +66,8 @@ fn a_refusal_names_the_word() {
         ),
         (
             "0 8 delay /dev/a 0 1 /dev/a 0 1 /dev/a 0 1 now 1",
-            "word 13, 'now': delay has 11 arguments here, and takes 3, 6 or 9, DEVICE SECTOR MS for reads, writes \
-             and flushes: leave it out",
+            "word 13, 'now': delay has 11 arguments here, and takes 3, 6 or 9 (DEVICE SECTOR MS for reads, writes \
+             and flushes): leave it out",
         ),
         (
             "0 18014398509481984 error",
