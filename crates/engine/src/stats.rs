@@ -267,7 +267,7 @@ pub enum Wait {
     Stalled,
     /// The throttle of the pool has not admitted the zio.
     Throttle,
-    /// The power of the zio's pool was cut, and the pool has not yet forgotten all that it has lost.
+    /// The power of the zio's pool was cut, and the pool has not finished the work of the cut.
     PowerCut,
     /// The disks of the pool write the zio's blocks.
     Write,

@@ -52,8 +52,8 @@ fn recorded(values: &[u64]) -> Histogram {
     histogram
 }
 
-/// Checks that histograms that were merged, subtracted, or sent and received equal those made from the
-/// values.
+/// Merges histograms, subtracts them, sends one and receives it. Each result must equal the histogram that is
+/// made from the values themselves.
 fn check_parts(whole: &Histogram, samples: &[u64]) {
     let parts: Vec<Histogram> = samples.chunks(SAMPLES / 7).map(recorded).collect();
     let mut merged = Histogram::default();

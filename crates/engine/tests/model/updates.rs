@@ -1,5 +1,5 @@
-//! Tests that an update of a rule restarts the rule's counters since the last update, and that the rule's
-//! total counters go on.
+//! Tests the counters of a rule that is updated: the counters since the last update begin again at zero, and
+//! the total counters go on.
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Command, Duration, Engine, Holds, Instant, Op};

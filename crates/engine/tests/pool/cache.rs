@@ -11,9 +11,9 @@ pub(crate) struct Cache {
     pub(crate) kept: Vec<u8>,
     /// Writes that no sync has covered, the oldest first.
     writes: VecDeque<(usize, Vec<u8>)>,
-    /// How many writes syncs have covered.
+    /// How many writes have left `writes`, because a sync covered them or a power cut decided their fate.
     covered: usize,
-    /// The syncs that the disk works on, each with the number of writes that it covers.
+    /// The syncs that the disk works on, each with the number of all writes before it.
     syncs: BTreeMap<ZioId, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Tests power cuts whose work takes several steps, and what happens meanwhile.
+//! Tests power cuts that take the pool several steps, and what happens meanwhile.
 
 use dashpot_engine::pool::{
     Layout, LegacyConfig, MirrorStart, ThrottleConfig, Tunable, WritePolicy,
@@ -93,7 +93,7 @@ fn a_flush_after_a_power_cut_brings_no_place_back() {
     hand.command(Command::Crash(POOL));
     while hand.done(Err(Errno::Io)) {}
     hand.command(Command::Repair(POOL));
-    // The repair ends before the cut has looked at all places.
+    // The repair ends before the pool has worked through all places for the cut.
     let mut flushed = 0;
     for _ in 0..100 {
         while let Some(op) = hand.ops().first().copied() {
@@ -153,8 +153,8 @@ fn the_end_of_a_pool_fails_requests_that_wait_for_a_power_cut_once() {
     assert_eq!(hand.ended, [2_000, 2_001, 2_002, 2_003].map(failed));
 }
 
-/// Two power cuts, the second while the work of the first goes on, take each buffer once: otherwise two
-/// later blocks would share a buffer.
+/// The second power cut comes while the pool still does the work of the first. The pool must free each buffer
+/// only once: otherwise two later blocks would share a buffer.
 #[test]
 fn power_cuts_that_follow_each_other_take_each_buffer_once() {
     let (block, size) = (512, 512 * 2_048);

@@ -89,7 +89,7 @@ fn a_block_that_was_never_written_is_zeroes_on_no_disk() {
         assert_eq!(hand.outcome(id), Some(Ok(())));
         assert_eq!(hand.outcome(id + 2), Some(Ok(())));
     }
-    // The rest of a new block that is written in part is zeroes, too.
+    // Nor does a write of a part of such a block read a disk: the rest of the block is zeroes.
     hand.submit(7, Op::Write, true, 3 * BLOCK + 512, 512);
     assert_eq!(at_disks(&hand), [(0, Op::Write, 0)]);
 }

@@ -150,8 +150,8 @@ fn newer_data_waits_until_an_extent_is_home() {
     }
 }
 
-/// A durable trim waits for an extent on its way, and a write then splits the trim. The part that does not
-/// overlap the extent must be written, too. The swarm found this case.
+/// A durable trim waits for an extent that is on its way to the disk, and a write then splits the trim. The
+/// part that does not overlap the extent must be written, too. The swarm found this case.
 #[test]
 fn a_part_that_need_not_wait_goes_home() {
     let mut hand = Hand::volume(&[1], ThrottleConfig::None, &[]);

@@ -1,4 +1,5 @@
-//! Tests the buffers that a pool lends to replies: each stays as it is until its reply has left, or never will.
+//! Tests the buffers that a pool lends to replies: each buffer stays as it is until its reply has left or is
+//! dropped.
 
 use dashpot_engine::pool::{Layout, ThrottleConfig, WritePolicy};
 use dashpot_engine::{
@@ -74,7 +75,7 @@ fn a_lent_buffer_is_freed_once_when_its_reply_has_left_or_is_dropped() {
         let lent: Vec<Buf> = (0..4).map(|id| slow.read(id)).collect();
         let distinct: std::collections::BTreeSet<Buf> = lent.iter().copied().collect();
         assert_eq!(distinct.len(), 4, "{lent:?}");
-        // Neither writes nor a power cut nor the end of the pool takes a lent buffer.
+        // Neither writes nor a power cut nor the end of the pool frees a lent buffer.
         let mut actions = slow.ask(10, Op::Write, 20, BLOCK as u32);
         actions.extend(slow.step(Input::Command(CommandId(1), Command::Crash(POOL))));
         for _ in 0..8 {

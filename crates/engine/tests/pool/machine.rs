@@ -45,7 +45,7 @@ pub(crate) struct Machine {
     /// The largest number of I/Os that one step has queued, or of blocks that one step has made dirty or
     /// clean.
     pub(crate) most_touched: u64,
-    /// The largest number of moves in one step. The end of a buffer counts as a move, too.
+    /// The largest number of moves in one step. Freeing a buffer counts as a move, too.
     pub(crate) most_moved: usize,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }

@@ -295,7 +295,7 @@ fn long_writes_and_reads_and_a_power_cut_take_short_steps() {
                 !fua || (100..bytes.len()).all(kept),
                 "{what}: lost what was durable"
             );
-            // Each block moves at most twice: its bytes come or go, and its buffer ends.
+            // A step has at most two moves for each block: one for its bytes, and one that frees its buffer.
             let most = machine.most_moved;
             assert!(most <= 2 * 256 + 8, "{what}: a step moved {most} blocks");
             while machine.advance() {}

@@ -50,8 +50,8 @@ impl Naive {
     }
 
     /// Updates a rule. Lanes that remain keep their bookings. Zios on removed lanes keep their targets. If
-    /// the rule no longer has a bandwidth, the zios of its transfers keep their targets, and no other zio
-    /// waits for them.
+    /// the rule no longer has a bandwidth, the zios of its transfers keep their targets, and no later
+    /// transfer waits for these transfers.
     pub(super) fn update(&mut self, id: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
         let rule = self.rules.iter_mut().find(|rule| rule.state.id == id);
         let rule = rule.ok_or(CommandError::UnknownRule(id))?;

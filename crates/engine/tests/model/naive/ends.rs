@@ -87,8 +87,8 @@ impl Naive {
         }
     }
 
-    /// Takes the transfers of removed rules out of the server's queue, so that no transfer waits for them,
-    /// not even for one in service.
+    /// Takes the transfers of removed rules out of the server's queue, so that no other transfer waits for
+    /// them, even if one of them is in service.
     pub(super) fn leave_server(&mut self, gone: impl Fn(RuleId) -> bool) {
         for transfer in &mut self.transfers {
             transfer.queued &= !gone(transfer.rule);
@@ -157,7 +157,7 @@ impl Naive {
         }
     }
 
-    /// The final effect on a zio of one of the rules that took it.
+    /// The final effect that `rule` has on a zio that it has taken.
     pub(super) fn fate(&self, charge: &Charge, rule: RuleId, store_done: Instant) -> Fate {
         match charge.fault {
             Some((_, Fault::Fail(..))) => return Fate::Failed,
