@@ -51,7 +51,7 @@ impl ConnectionLimit {
 /// Warns that connections are refused.
 fn warn_that_it_is_full(peer: &str, of_peer: usize) {
     complain(format_args!(
-        "dashpot: a connection of {peer}, which has {of_peer}, is refused: one client may have \
+        "dashpot: a connection is refused: {peer} already has {of_peer}; one client may have \
          {OF_PEER_MAX} connections, and all clients together {CONNECTIONS_MAX}"
     ));
 }

@@ -166,7 +166,7 @@ impl Dealt {
             if self.infos.disks[disk].read_only {
                 let name = &disks[disk].name;
                 let why =
-                    format!("its disk `{name}` is read-only; let it be written, or leave it out");
+                    format!("its disk `{name}` is read-only; make it writable, or leave it out");
                 return Err(DealError::pool(pool, why));
             }
         }

@@ -84,8 +84,8 @@ pub struct Followed {
 pub struct Counts {
     /// How many calls dashpot did not hold, because it did not know their files.
     pub unheld: AtomicU64,
-    /// How many syncs a rule with `--mode floor` held without dashpot's own sync, because dashpot could not
-    /// do one.
+    /// How many of the program's syncs a rule with `--mode floor` held, although dashpot could not first do
+    /// the sync itself.
     pub unsynced: AtomicU64,
     /// How often the program opened a file with `O_SYNC` or `O_DSYNC`. Each write to such a file is also a
     /// sync, so a disk that holds only syncs misses the writes.

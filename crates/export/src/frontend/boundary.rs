@@ -20,7 +20,7 @@ use dashpot_engine::{Op, Outcome};
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// The connection of one client, in any protocol.
+/// A session: the connection of one client, in any protocol.
 ///
 /// The shard polls the session's descriptor, which is readable when there is something to receive, and
 /// writable when the shard may repeat a refused send.

@@ -65,11 +65,11 @@ fn synced_open(
     add(&counts.synced_opens, 1);
     let types = files.types_of(*disk);
     let remedy = match types.contains(OpSet::of(Op::Write)) {
-        true => "they are calls of the type write",
-        false => "only types=sync,write can hold them",
+        true => "these writes are calls of the type write",
+        false => "only types=sync,write can hold these writes",
     };
     Ok(Some(said(format!(
-        "{} has opened a file{} with O_SYNC or O_DSYNC, so its writes sync by themselves: {remedy}",
+        "{} has opened a file{} with O_SYNC or O_DSYNC, so each write to it also syncs: {remedy}",
         program(call.thread),
         name(part.target, call, subject)?,
     ))))

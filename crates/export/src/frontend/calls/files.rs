@@ -104,7 +104,7 @@ impl Files {
         Ok(found)
     }
 
-    /// The disks to whose files the target of a call belongs.
+    /// The disks that have at least one of the target's files.
     pub(super) fn reached(
         &self,
         target: Target,
