@@ -3,10 +3,10 @@
 //! Source: sysstat 12's iostat, with its columns, widths and units.
 //!
 //! Differences: dashpot's disks never merge I/O, so their merge columns are zero. The times of dashpot's
-//! disks are exact, whereas the kernel counts whole milliseconds. A line at the end mentions I/O that has been
-//! in flight for the whole interval; in the first and the last report, it mentions all I/O in flight. The
-//! extended reports also mention the depth, if the clients kept the same depth for nearly all of the busy time.
-//! As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+//! disks are exact, whereas the kernel counts whole milliseconds. A line at the end mentions I/O that has
+//! been in flight for the whole interval; in the first and the last report, it mentions all I/O in flight.
+//! The extended reports also mention the depth, if the clients kept the same depth for nearly all of the busy
+//! time. As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
 //!
 //! If a screen is too narrow for all columns, the basic report becomes sysstat's short report, and the
 //! extended report shows only those columns that fit into 80 characters.

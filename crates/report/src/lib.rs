@@ -3,8 +3,8 @@
 //! Each report is a value. If a report is named after another tool, its `Display` equals that tool's table,
 //! byte for byte, except for the differences that the report's module names. The `Serialize` of a report is
 //! the output of `--json`, and each type's documentation describes the shape of its JSON. In these
-//! descriptions, a word without quotes, such as `percentiles` or `in flight`, stands for a value of that kind.
-//! Percentiles come with the number of zios, and are `null` if there are too few zios.
+//! descriptions, a word without quotes, such as `percentiles` or `in flight`, stands for a value of that
+//! kind. Percentiles come with the number of zios, and are `null` if there are too few zios.
 //!
 //! All reports use the same JSON keys, whatever the original tool calls a figure. The keys of times, which
 //! are whole nanoseconds, end with `_ns`, those of rates with `_per_s`, and those of shares with `_percent`;
