@@ -191,7 +191,7 @@ impl Dimension {
             ),
             Dimension::Client => ("client", Unit::Name, "the client that sent it to dashpot"),
             Dimension::Process => ("process", Unit::Name, "the process that asked the kernel"),
-            Dimension::Pid => ("pid", Unit::Count, "the id of that thread"),
+            Dimension::Pid => ("pid", Unit::Count, "the id of the thread that asked"),
             Dimension::Cgroup => ("cgroup", Unit::Name, "the cgroup of that process"),
             Dimension::Container => (
                 "container",
@@ -217,7 +217,7 @@ impl Dimension {
             Dimension::Txg => (
                 "txg",
                 Unit::Name,
-                "syncing: its pool synced one then; or open",
+                "syncing if its pool synced a txg then, or open",
             ),
             Dimension::Inode => ("inode", Unit::Count, "the file that the call synced"),
             Dimension::Error => ("error", Unit::Name, "the error that it ended with, EIO"),

@@ -10,7 +10,7 @@ use super::layer::Layer;
 use super::who::Who;
 
 /// An I/O that a disk, a volume or a device of the kernel has finished. A source leaves out the facts that it
-/// does not know. I/Os share their names, because a source has few names and many I/Os.
+/// does not know. A source has many I/Os and few names, so the I/Os share the memory of the names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedIo {
     /// The layer of the device: a volume, or a disk.
@@ -106,8 +106,8 @@ impl FinishedIo {
         }
     }
 
-    /// Whether another I/O has the same names: those of its device, its operation, its class, its outcome, and
-    /// of the one who asked for it.
+    /// Whether another I/O equals this I/O in all facts that are names, such as the device, the operation,
+    /// the client, the class and the error.
     pub fn has_names_of(&self, other: &FinishedIo) -> bool {
         self.kind == other.kind
             && self.who == other.who

@@ -36,7 +36,7 @@ pub enum Order {
     ByCount,
     /// By bytes, the most first; then by name.
     ByBytes,
-    /// By value, the smallest first. Each value is the name of a class in this unit.
+    /// By value, the smallest first. Each value is the name of a class of numbers in this unit.
     ByValue(Unit),
 }
 

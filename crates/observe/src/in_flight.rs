@@ -11,8 +11,8 @@ use super::percentiles::Percentiles;
 
 /// The zios that had no reply yet when a report was made. JSON:
 /// `{"zios": 3, "oldest_ns": 12500000, "device": "c1t1d0", "wait": "held", "wait_ns": 12400000, "rule": 1}`.
-/// `zios` is null if the source does not know the number. Without zios, all fields but the first are null. `wait_ns` is null if it is not known, and `rule` if no
-/// rule holds the oldest zio.
+/// `zios` is null if the source does not know the number. Without zios, all fields but the first are null.
+/// `wait_ns` is null if it is not known, and `rule` if no rule holds the oldest zio.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InFlight {
     /// How many zios there are. `None` if the source does not know.

@@ -150,7 +150,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// Tries to end intervals of 100 ms, the first of which begins at 0, at each of these moments. Returns
-    /// those that ended as `(start, end, missed)`, in milliseconds.
+    /// `(start, end, missed)` of each interval that ended, in milliseconds.
     fn ends(intervals: &mut Intervals, moments_ms: &[u64]) -> Vec<(u64, u64, u64)> {
         let spans = moments_ms.iter().filter_map(|at| intervals.end(at * MS));
         spans

@@ -15,8 +15,8 @@ pub enum Layer {
     Store,
     /// Calls of processes that sync files, above the kernel's disks.
     Fs,
-    /// The kernel's disks in a recording that has a daemon's disks, too. Wherever the kernel's disks are alone,
-    /// they are the layer of disks.
+    /// The kernel's disks in a recording that has a daemon's disks, too. Everywhere else, the layer of the
+    /// kernel's disks is [`Layer::Disk`].
     Kernel,
 }
 

@@ -45,8 +45,9 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Makes the ranges of offsets long enough for an I/O. Returns how many times their length has doubled.
-    /// [`Part::merged`] then turns an earlier range into the longer range that contains it.
+    /// Lengthens the ranges of offsets until one contains the I/O's offset. Returns how many times their
+    /// length has doubled. [`Part::merged`] then turns an earlier range into the longer range that contains
+    /// it.
     pub(crate) fn reach(&mut self, by: Dimension, io: &FinishedIo) -> u32 {
         match by {
             Dimension::Offset => self.offsets.reach(io.offset_bytes),
@@ -54,8 +55,8 @@ impl Parts {
         }
     }
 
-    /// The part of an I/O. If the parts are ranges of offsets, call [`Parts::reach`] first, so that they are
-    /// long enough.
+    /// The part of an I/O. If the parts are ranges of offsets, call [`Parts::reach`] first, so that one
+    /// of them contains the I/O's offset.
     pub(crate) fn of(&mut self, by: Dimension, io: &FinishedIo) -> Part {
         match by.of(io) {
             None => Part::Missing,

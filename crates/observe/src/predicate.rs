@@ -347,7 +347,7 @@ fn range(unit: Unit, from: &str, to: &str) -> Result<RangeInclusive<u64>, ParseE
     match least <= most {
         true => Ok(least..=most),
         false => Err(ParseError::new(
-            "the range is empty: its end comes after its beginning",
+            "the range is empty: its end must come after its beginning",
         )),
     }
 }
@@ -460,7 +460,7 @@ mod tests {
             ("op>write", "'op>write': names have no order: use = or !="),
             (
                 "size=8K..4K",
-                "'size=8K..4K': the range is empty: its end comes after its beginning",
+                "'size=8K..4K': the range is empty: its end must come after its beginning",
             ),
             ("size>4K..8K", "'size>4K..8K': a range needs = or !="),
             ("depth<0", "'depth<0': nothing is below 0"),

@@ -40,9 +40,9 @@ pub struct Seen {
     /// How long the host kept the source's daemon from running. Zero for the kernel and for a simulation:
     /// they set the times of their events themselves, so such stops do not matter.
     pub stopped: Duration,
-    /// Devices that no longer exist.
+    /// The watched devices that no longer exist, including those that vanished in earlier intervals.
     pub gone: Vec<String>,
-    /// The devices that existed when the interval began and no longer exist.
+    /// The devices in `gone` that still existed when the interval began.
     pub vanished: Vec<VanishedDevice>,
 }
 
@@ -65,8 +65,8 @@ impl VanishedDevice {
 }
 
 impl Seen {
-    /// The I/O of disks and volumes from their start until `at_ns`. The interval has no intended length. The
-    /// report mentions all I/Os in flight, because no I/O is older than such a long interval.
+    /// The I/O of disks and volumes from their start until `at_ns`. The interval has no intended length. No
+    /// I/O in flight is older than this interval, so the report mentions all of them, whatever their age.
     pub fn since_start(
         disks: Vec<DeviceInterval>,
         volumes: Vec<DeviceInterval>,

@@ -124,9 +124,9 @@ impl Statistic {
         }
     }
 
-    /// The breakdown. If the metric is a number of each I/O, a statistic without a breakdown is broken down
-    /// by classes of this number. Busy time is always broken down by device, because busy times of devices do
-    /// not add up.
+    /// The breakdown. If the metric is a number that each I/O has, such as its latency, a statistic without a
+    /// breakdown is broken down by classes of this number. Busy time is always broken down by device, because
+    /// busy times of devices do not add up.
     pub fn breakdown(&self) -> Option<Dimension> {
         match self.metric {
             Metric::Of(number) => self.by.or(Some(number)),

@@ -31,8 +31,9 @@ pub struct Tally {
     parts: Parts,
     /// The device of the last I/O, because consecutive I/Os often have the same device.
     last_device: Option<(Arc<str>, Name)>,
-    /// For each of the first few sets of names, an I/O that has them. Most I/Os share their names with one of
-    /// these, and a comparison is faster than looking the names up.
+    /// For each of the first few combinations of names (of device, client and so on), an I/O with these
+    /// names. Most I/Os have the names of one of these I/Os, and comparing names is faster than looking them
+    /// up.
     known: Vec<(FinishedIo, Alike)>,
 }
 
@@ -384,11 +385,11 @@ fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Histogram>) {
 }
 
 /// The maximum number of sets of histograms in an interval. There is a set for each combination of device,
-/// type and value of the breakdown. At 10 to 20 KiB for a histogram, the sets take at most 120 MiB. When
-/// there is no room for another set, new values of the breakdown are counted as
+/// type and value of the breakdown. A set has up to four histograms of 10 KiB, so the sets take about 80 MiB
+/// at most. When there is no room for another set, new values of the breakdown are counted as
 /// [`OTHER`](super::interval::OTHER).
 pub const KEYS_MAX: usize = 2_048;
-/// The most sets of names with which a tally compares those of an I/O.
+/// The maximum number of combinations of names in a tally's `known`.
 const KNOWN_MAX: usize = 8;
 
 #[cfg(test)]

@@ -7,14 +7,14 @@ use std::io;
 pub enum TraceError {
     /// tracefs is not mounted anywhere.
     #[error(
-        "tracefs is not mounted: 'sudo mount -t tracefs nodev /sys/kernel/tracing' mounts it, and \
-         root watches the kernel's disks; watching dashpot's own disks takes no privilege"
+        "tracefs is not mounted: 'sudo mount -t tracefs nodev /sys/kernel/tracing' mounts it; then run \
+         dashpot as root, or watch dashpot's own disks, which takes no privilege"
     )]
     NoTracefs,
     /// The user has no access to tracefs.
     #[error(
-        "{path} may not be used by this user: run it as root, or watch dashpot's own disks, which \
-         takes no privilege"
+        "{path} may not be used by this user: run dashpot as root, or watch dashpot's own disks, \
+         which takes no privilege"
     )]
     NoPrivilege {
         /// The path that was refused.

@@ -1,4 +1,4 @@
-//! Values that did more or less I/O on one side than on the other, whether or not it was slow.
+//! Finds values, such as clients, with much more or less I/O on one side than on the other, slow or not.
 
 use dashpot_engine::Duration;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::sums::{Diff, Sum, Sums};
 use super::thresholds::{FACTOR_LEAST, IOS_LEAST, POINTS_LEAST, SHOWN_MAX, ratio};
 use crate::dimension::Dimension;
 
-/// A value that did much more I/O, or much less, than on the other side.
+/// A value with much more I/O, or much less, here than on the other side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rate {
     /// The dimension.
@@ -18,7 +18,7 @@ pub struct Rate {
     pub metric: Metered,
     /// The figure per second on the other side; for the depth, the mean.
     pub there_per_s: f64,
-    /// The figure per second on the side in question; for the depth, the mean.
+    /// The figure per second here; for the depth, the mean.
     pub here_per_s: f64,
 }
 

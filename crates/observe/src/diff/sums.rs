@@ -126,7 +126,7 @@ impl Diff {
     }
 
     /// Looks at an I/O in a second pass, after all I/Os have been counted. The I/O counts once for each
-    /// sampled I/O of another device that was issued while this I/O was in flight.
+    /// sampled moment at which an I/O of another device was issued while this I/O was in flight.
     pub fn look_beside(&mut self, side: Side, io: &FinishedIo) {
         if side == Side::Here {
             self.slow_moments.look(io, &BESIDE, &mut self.parts);
@@ -165,8 +165,8 @@ impl Diff {
         devices
     }
 
-    /// The side whose I/Os define what is usual. If a condition selects the slow I/Os, this is their own
-    /// side, whose other I/Os are usual.
+    /// The side whose I/Os define what is usual. If conditions select the slow I/Os, the other I/Os of the
+    /// same side are the usual ones.
     fn usual_side(&self) -> Side {
         match self.slow {
             Slow::Beyond(_) => Side::There,

@@ -7,8 +7,8 @@ pub const POINTS_LEAST: f64 = 12.0;
 /// The side in question is slower if its share of slow I/Os, or its mean slow time, is at least this many
 /// times the other side's.
 pub const FACTOR_LEAST: f64 = 2.0;
-/// The number of a value's I/Os in flight on other devices counts only if it exceeds the usual number by at
-/// least this much.
+/// When slow I/Os were issued, a value must have had at least this many more I/Os in flight on other devices
+/// than usual, on average. Otherwise, the comparison does not report the value.
 pub(super) const BESIDE_LEAST: f64 = 0.5;
 /// At most this many values of a dimension, and at most this many values that rose, are shown.
 pub(super) const SHOWN_MAX: usize = 5;

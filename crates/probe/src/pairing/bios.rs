@@ -7,9 +7,9 @@
 //!
 //! A split bio is one I/O, from its queueing to the end of its last part. The kernel does not queue the
 //! remaining part again, and the end of the whole bio comes after the ends of its parts. If the kernel
-//! reports that one of these parts is complete, no queued bio ends where the part ends, so the pairing
-//! ignores the event. (dm's own `/sys/block/DEV/stat` counts the parts: a read across two of its targets
-//! counts twice.)
+//! also reports the end of an earlier part, the pairing finds no queued bio that ends there: it makes no I/O,
+//! and counts the end as unmatched. (dm's own `/sys/block/DEV/stat` counts the parts: a read across two of
+//! its targets counts twice.)
 
 use std::sync::Arc;
 

@@ -20,11 +20,13 @@
 //!
 //! A request has no time of queueing if the probe missed any of its bios. This is so for a flush that the
 //! kernel itself makes, a command from a driver or a program, I/O that dm-multipath passes on, and I/O that
-//! was queued before the watch began. Kernels before 4.13 queue the remaining part of a split bio once more.
+//! was queued before the watch began. Kernels before 4.13 raise `block_bio_queue` again for the remaining
+//! part of a split bio; of the two times, the pairing uses the earlier one.
 //!
-//! **Issued** is the time at which the driver first received the request. If the driver gives a request back,
-//! the request is still waiting for that driver, so its time does not start again. (The time in the kernel's
-//! statistics does not start again either; in other tools that read these events it often does.)
+//! **Issued** is the time at which the driver first received the request. If the driver gives a request back
+//! and receives it again, the first time stays, because the request has waited for that driver all along.
+//! (The time in the kernel's statistics does not start again either; in other tools that read these events
+//! it often does.)
 //!
 //! **A flush** reaches the driver as a request that the kernel itself makes, `FF`, and that serves all
 //! waiting callers. That request counts as the I/O. The empty request of a waiting caller is never issued,
@@ -272,9 +274,9 @@ impl Requests {
         request
     }
 
-    /// Takes a waiting bio for the last `left` sectors of a request: a bio with exactly these sectors, or
-    /// else the first bio that begins where they begin. The pairing thus needs one look-up for a bio that was
-    /// not merged, and for a merged request one look-up more than the request has bios. A doubtful bio may
+    /// Takes a waiting bio for the last `left` sectors of a request: the oldest bio that begins where they
+    /// begin. If they are all sectors of the request, a bio with exactly these sectors is preferred. A
+    /// request of one bio thus needs one look-up, and a request of n bios needs n + 1. A doubtful bio may
     /// belong to another request, so the pairing treats it as not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
