@@ -36,8 +36,8 @@ pub(super) enum Job {
     Landed(Landed),
     /// Queues the writes that waited for the repair or for the record of a mirror.
     Released,
-    /// Makes the engine step again, because the step before could not give places to all new blocks. The end
-    /// of each step gives places; this job does nothing else.
+    /// Makes the engine step again, because the last step could not give places to all new blocks. The job
+    /// itself gives no places: every step does so at its end.
     Place,
     /// Frees the memory that a power cut has made useless.
     Cut,
@@ -66,8 +66,9 @@ pub(super) enum Stage {
     Extents,
     /// Extents that the pool has begun to write since the job began.
     Begun,
-    /// Blocks with versions of their own. This stage is the last, because a block of an extent can get a
-    /// version of its own, but an extent never takes the place of a block that the job still has to look at.
+    /// Blocks with versions of their own. This stage is the last, so it also finds the blocks of extents that
+    /// have got such a version meanwhile. The opposite cannot happen: no extent takes the place of a block
+    /// that the job still has to look at.
     Blocks,
 }
 

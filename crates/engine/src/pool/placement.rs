@@ -46,7 +46,8 @@ struct Rows {
     next: u32,
     /// Rows that were given back.
     free: Vec<u32>,
-    /// For each row, the number of the first write that put the present block into the row.
+    /// For each row, the serial number of its first write, which first put the present block there. A first
+    /// write gets its number when it ends.
     firsts: Table<u64>,
     /// How many first writes have ended.
     ended: u64,

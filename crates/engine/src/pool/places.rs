@@ -333,7 +333,8 @@ impl Pool {
         }
     }
 
-    /// Makes the reads in flight of these blocks answer zeroes, because other blocks may now get their rows.
+    /// Makes the reads in flight of these blocks answer zeroes, because the rows of these blocks may now go
+    /// to other blocks.
     fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
         let mut next = self.reads.next_live(0);
         while let Some(id) = next {
