@@ -282,8 +282,8 @@ fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }
 
-/// How long the host kept a shard of these disks from running between two snapshots, for the shard that was
-/// kept longest.
+/// For how long the host kept the shards of these disks from running between two snapshots: the longest time
+/// among the shards.
 fn stopped(earlier: &[DiskLatency], later: &[DiskLatency]) -> Duration {
     let pairs = earlier.iter().zip(later);
     let each = pairs.map(|(earlier, later)| {

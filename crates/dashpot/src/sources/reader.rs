@@ -153,8 +153,9 @@ impl Reader {
         if self.read_ns < due_ns || is_late {
             return Ok(false);
         }
-        // The lost events may be from any time since the last reading. So this interval, which reports the
-        // loss, takes all events that have come. Then no other interval looks idle because of the loss.
+        // The lost events may be from any time since the last reading, even after `due_ns`. So this interval,
+        // which reports the loss, goes on to the present. Otherwise, the next interval could look idle for
+        // lack of events.
         if progress.lost > 0 {
             self.read(u64::MAX)?;
         }

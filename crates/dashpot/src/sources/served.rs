@@ -22,8 +22,7 @@ pub(super) fn of_layer<'a>(
     }
 }
 
-/// The disks and the volumes among these names; `None` if the daemon does not serve a device for
-/// each name.
+/// The disks and the volumes among these names; `None` if the daemon serves no device with one of the names.
 pub(super) fn by_layer(names: &[String], exports: &[Export]) -> Option<(Vec<String>, Vec<String>)> {
     let find = |name: &String| exports.iter().find(|export| export.name == *name);
     let found = names.iter().map(find).collect::<Option<Vec<&Export>>>()?;

@@ -37,7 +37,8 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sleeps for a moment, but not beyond this time if it is still to come.
+    /// Sleeps for `MOMENT`, or only until `at_ns` if that comes earlier. If `at_ns` has passed, sleeps for
+    /// `MOMENT`, too.
     pub(crate) fn sleep_until(&self, at_ns: u64) {
         let rest = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
         thread::sleep(match rest.is_zero() {

@@ -104,9 +104,9 @@ impl<S: Stream> IoSource<S> {
                 // a watch would never end if I/Os kept coming faster than the source reads them.
                 progress.more &= ios.len() == read;
             }
-            // A client may get its reply, and then stop this watch, before the shard has noted the end of the
-            // I/O. The reading above makes the shards hand over all I/Os that have ended, so the end of the
-            // watch is set only now.
+            // The user may stop this watch after a client got its reply, but before the shard has noted the
+            // end of the I/O. The reading above makes the shards hand over all I/Os that have ended, so the
+            // end of the watch is set only now.
             None if is_last => self.last_ns = Some(self.stream.now_ns()?),
             None => {}
         }

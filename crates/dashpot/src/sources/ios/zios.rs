@@ -11,11 +11,11 @@ use dashpot_rules::format_ops;
 
 use super::{Progress, Stream};
 
-/// Disks and volumes of a daemon by their names, and the layer that records of their zios have.
+/// The disks and volumes of a daemon: the name of each, and the layer to note in the records of its zios.
 pub(in crate::sources) type Devices = HashMap<String, Layer>;
 
-/// A stream of the zios of a daemon's disks, volumes or both. A daemon counts the events that it dropped of all
-/// devices together, so two streams would count each of them twice.
+/// A stream of the zios of a daemon's disks, volumes or both. The daemon has only one count of dropped events
+/// for all devices, so two streams would both report each dropped event.
 pub(in crate::sources) struct ZioStream<'a> {
     client: &'a Client,
     devices: Devices,

@@ -61,6 +61,6 @@ impl BusyDevices {
     }
 }
 
-/// An I/O that ends more than this long after the period is left out, unless a file that was sealed in the
-/// meantime lists it as in flight.
+/// For this long after the period, I/Os are still read. An I/O that ends later is left out, unless a file
+/// that was sealed in the meantime lists it as in flight.
 const LATER_NS: u64 = 60_000_000_000;

@@ -20,7 +20,8 @@ pub(super) struct History {
     /// The times in which the recording was made. An end of `u64::MAX` means that the recording has
     /// no mark for this end.
     sessions: Vec<Period>,
-    /// The owners without whose disks the recording went on, and the time at which each began to be missing.
+    /// The owners whose disks the recorder stopped watching while it went on with the others, and when it
+    /// stopped.
     pub(super) ends: Vec<(Owner, u64)>,
     /// The conditions of the cut; `None` if the recording is not a part of another recording.
     pub(super) cut: Option<String>,
@@ -101,7 +102,7 @@ pub(super) fn layer_of(kind: &str) -> Layer {
     }
 }
 
-/// The owner without whose disks the recording went on, and the time at which they began to be missing.
+/// The owner whose disks the recorder stopped watching, and when, from the mark of that end.
 fn end_of(mark: &Mark) -> Option<(Owner, u64)> {
     let owner = Owner::of_text(mark.text.as_deref()?)?;
     Some((owner, mark.at_ns))

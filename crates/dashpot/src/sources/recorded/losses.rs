@@ -49,8 +49,8 @@ impl Recorded {
     }
 }
 
-/// When I/Os of the owners for which `is_own` is true were lost, and how many. A recorder that is too slow
-/// loses I/Os of all owners.
+/// The time of each loss of I/Os, and how many were lost. Leaves out losses of owners for which `is_own` is
+/// false. A mark without an owner concerns all owners: a recorder that is too slow loses I/Os of all.
 fn lost_of(marks: &[Mark], is_own: impl Fn(Owner) -> bool) -> impl Iterator<Item = (u64, u64)> {
     let lost = marks.iter().filter(|mark| mark.event == Event::Lost);
     let own = lost.filter(move |mark| {

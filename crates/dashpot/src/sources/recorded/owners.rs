@@ -30,7 +30,7 @@ impl Recorded {
         is_without(Owner::of(layer), &self.sessions, &self.ends, self.period)
     }
 
-    /// Says that the report leaves out the kernel's disks beside a daemon's.
+    /// If the report leaves out the kernel's disks, says that the recording has them beside a daemon's disks.
     pub(crate) fn tell_kernels(&self, asked: &[Layer]) {
         let is_asked = asked.iter().any(|layer| Owner::of(*layer) == Owner::Kernel);
         let has_them = self.layers().contains(&Layer::Kernel);

@@ -80,7 +80,7 @@ impl Recorded {
         self.unknown(period).any(|at_ns| at_ns >= last_ns)
     }
 
-    /// Prints when the I/Os in flight were not known, which reports would otherwise show as none.
+    /// Prints the moments at which the I/Os in flight were not known. The report shows none there.
     fn tell_unknown(&self) {
         let moments: Vec<u64> = self.unknown(self.period).collect();
         let (Some(first), Some(last)) = (moments.first(), moments.last()) else {
@@ -100,7 +100,7 @@ impl Recorded {
         ));
     }
 
-    /// Prints when no recorder watched these disks.
+    /// Prints the times in which no recorder watched these disks, or the I/Os in flight were not known.
     pub(super) fn tell_pauses(&self) {
         self.tell_unknown();
         let own: Vec<Period> = self.unwatched().collect();

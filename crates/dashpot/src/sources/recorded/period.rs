@@ -38,7 +38,8 @@ pub(crate) struct Recorded {
     pub(super) counted: Counted,
     /// The times in which the recording was made.
     pub(super) sessions: Vec<Period>,
-    /// The owners without whose disks the recording went on, and the time at which each began to be missing.
+    /// The owners whose disks the recorder stopped watching while it went on with the others, and when it
+    /// stopped.
     pub(super) ends: Vec<(Owner, u64)>,
     /// The conditions on the I/Os, if the recording is a part of another recording.
     pub(super) cut: Option<String>,
@@ -145,7 +146,7 @@ impl Recorded {
         }
     }
 
-    /// The I/Os on the layer that clients see: disks if the recording has any, and otherwise volumes.
+    /// The I/Os of disks, as the clients of the disks see them; of volumes, if the recording has no disks.
     pub(crate) fn at_clients(&self) -> Result<Recorded, ParseError> {
         let has_disks = self.known.iter().any(|(layer, _)| *layer == Layer::Disk);
         self.on(match has_disks {

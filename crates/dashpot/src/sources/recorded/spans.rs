@@ -65,7 +65,7 @@ impl Counted {
         Counted(counted)
     }
 
-    /// Whether no second lacks single I/Os.
+    /// Whether there are no such seconds.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
