@@ -61,6 +61,6 @@ def test_the_dynamic_layout_over_files_is_refused(directory, command):
     path.write_text(lab.replace('store = "ram"', f'store = "file:{directory}/image"'))
     words = {"serve": ["serve", path], "run": ["run", path, "--", "true"], "sim": ["sim", path]}
     refused = run(BINARY, *words[command], code={"run": 125}.get(command, 1))
-    said = f"{path}:12: [pool.tank] layout: 'dynamic' keeps where blocks are in memory, and a disk of this pool has store"
+    said = f"{path}:12: [pool.tank] layout: 'dynamic' keeps in memory where blocks are, and a disk of this pool has store"
     assert said in refused.stderr, refused.stderr
     assert 'give its disks "ram" or "lossy:ram", or leave layout out' in refused.stderr

@@ -357,7 +357,7 @@ BAD_LABS = [
      "sample every 600us or more"),
     ('[workload.w]\ntrace = "/dev/zero"', "lab.toml:5: [workload.w] trace: the trace '/dev/zero' is longer than 128M"),
     ('[workload.w]\ntarget = "a"\nthreads = 600000\n[workload.x]\ntarget = "a"\nthreads = 600000',
-     "lab.toml:9: [workload.x] threads: 1200000 with those before it: at most 1000000 in a lab"),
+     "lab.toml:9: [workload.x] threads: 1200000 with earlier workloads: at most 1000000 in a lab"),
     ("".join(f'[disk.d{n}]\nstore = "null"\nsize = "1M"\n' for n in range(10_000)),
      "lab.toml:12289: [disk.d4095]: a lab has at most 4096 of [disk.NAME]"),
 ]

@@ -42,7 +42,7 @@ fn warning_of(scope: &str, may_trace: bool, is_root: bool) -> Option<&'static st
 pub(crate) fn why_not(error: NotInstalled) -> Missing {
     let (why, change) = match error {
         NotInstalled::HasListener => (
-            "a program that receives such calls already runs around dashpot (another dashpot, or a \
+            "dashpot itself runs under a program that receives such calls (another dashpot, or a \
              container's agent)",
             "start dashpot outside of it",
         ),

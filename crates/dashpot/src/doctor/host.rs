@@ -108,7 +108,7 @@ impl Host {
         let (value, meaning) = match self.cpus.quota_millicpus {
             Some(quota) => (
                 cpus_of(quota),
-                "beyond it the kernel stops every thread until its period is over; no spinning",
+                "beyond it the kernel stops all threads until the period ends; shards do not spin",
             ),
             None => (
                 "none".to_owned(),

@@ -126,9 +126,9 @@ fn kernel_nbd() -> Way {
 }
 
 /// The warning about the kernel's NBD client. We saw with Linux 6.12 what this warning describes.
-const KERNEL_NBD_WARNING: &str = "Beware: with N connections, more than one, a stall beyond about N \
-     times 30 s fails the I/O and leaves a node that is dead until it is attached again; with one, \
-     the I/O waits. Programs see every error as EIO";
+const KERNEL_NBD_WARNING: &str = "Beware: with one connection, I/O waits until a stall ends. With \
+     N > 1 connections, a stall beyond about N times 30 s fails the I/O, and the node is dead until it \
+     is attached again. Programs see every error as EIO";
 
 /// `nbdfuse` of libnbd, an NBD client that shows a disk as a file.
 fn fuse() -> Way {

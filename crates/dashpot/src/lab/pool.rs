@@ -26,7 +26,7 @@ pub(super) const POOL_KEYS: [Key; 4] = [
         kind: "`static` or `dynamic`",
         example: "\"dynamic\"",
         default: "\"static\"",
-        meaning: "How the pool chooses the member of a block. `static`: in turn, by the block's number. `dynamic`: when the block is first written, the member with the least queued; only over `ram`, `null` and `lossy:` before one of them, and all volumes have one `block_size` ([which one](write-throttle.md#disks-that-differ)).",
+        meaning: "How the pool chooses the member of a block. `static`: in turn, by the block's number. `dynamic`: when the block is first written, the member with the least queued; only over `ram`, `null` and `lossy:` before one of them, and all volumes have one `block_size` ([which layout to choose](write-throttle.md#disks-that-differ)).",
     },
     Key {
         name: "bitmap",
@@ -121,7 +121,7 @@ pub(super) fn read_pool<'a>(
     let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
     if name.contains('/') {
         return Err(misplaced(
-            "the name of a pool has no '/': that is where a volume's begins",
+            "the name of a pool has no '/': a '/' separates the names of a pool and a volume",
         ));
     }
     let known = names(&[&POOL_KEYS, &LEGACY_KEYS]);
@@ -226,7 +226,7 @@ impl PoolDraft<'_> {
             return Ok(());
         }
         let why = format!(
-            "'dynamic' keeps where blocks are in memory, and a disk of this pool has store = \"{store}\", \
+            "'dynamic' keeps in memory where blocks are, and a disk of this pool has store = \"{store}\", \
              whose bytes no daemon could find after a restart: give its disks \"ram\" or \"lossy:ram\", or \
              leave layout out"
         );
@@ -258,7 +258,7 @@ impl PoolDraft<'_> {
         {
             return self.section.refuse(
                 key,
-                "only the legacy throttle has this; make it write = \"legacy\" in a volume",
+                "only the legacy throttle has this; set write = \"legacy\" in a volume",
             );
         }
         Ok(PoolSpec {

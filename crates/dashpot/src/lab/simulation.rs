@@ -35,7 +35,7 @@ pub(super) const SIM_KEYS: [Key; 4] = [
         kind: "time",
         example: "\"30s\"",
         default: "\"0s\"",
-        meaning: "Calls that begin before this time are in no latency of the summary; `--warmup` overrides it.",
+        meaning: "The latencies of the summary leave out calls that begin before this time; `--warmup` overrides it.",
     },
     Key {
         name: "seed",
@@ -48,7 +48,7 @@ pub(super) const SIM_KEYS: [Key; 4] = [
         name: "sample",
         kind: "time",
         example: "\"100ms\"",
-        default: "as fine as the picture is wide",
+        default: "1/600 of the run",
         meaning: "How often the state of the pools and disks is noted for `--chart`.",
     },
 ];
@@ -144,7 +144,7 @@ fn read_workloads(
         let workload = read_workload(&section, name, targets, directory)?;
         threads += u64::from(workload.threads());
         if threads > THREADS_MAX {
-            let why = format!("{threads} with those before it: at most {THREADS_MAX} in a lab");
+            let why = format!("{threads} with earlier workloads: at most {THREADS_MAX} in a lab");
             return section.refuse("threads", &why);
         }
         workloads.push(workload);
@@ -223,7 +223,7 @@ fn with_settings(scenario: Scenario, sim: &Section<'_>) -> Result<Scenario, Pars
         return sim.refuse(
             "warmup",
             &format!(
-                "it leaves nothing of the whole time, {lasts}: make it shorter, or lasts longer"
+                "it leaves nothing of the whole time, {lasts}: make it shorter, or make 'lasts' longer"
             ),
         );
     }

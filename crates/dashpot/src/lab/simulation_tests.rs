@@ -196,7 +196,7 @@ fn mistakes_in_pools_name_their_line_place_and_remedy() {
         (
             "[disk.c]\nstore = \"lossy:file:c.img\"\nsize = \"1M\"\n[pool.p]\ndisks = [\"a\", \"c\"]\n\
              layout = \"dynamic\"",
-            "12: [pool.p] layout: 'dynamic' keeps where blocks are in memory, and a disk of this pool has \
+            "12: [pool.p] layout: 'dynamic' keeps in memory where blocks are, and a disk of this pool has \
              store = \"lossy:file:c.img\", whose bytes no daemon could find after a restart: give its disks \
              \"ram\" or \"lossy:ram\", or leave layout out",
         ),
@@ -206,7 +206,7 @@ fn mistakes_in_pools_name_their_line_place_and_remedy() {
         ),
         (
             "[pool.\"p/q\"]\ndisks = [\"a\"]",
-            "7: [pool.p/q]: the name of a pool has no '/': that is where a volume's begins",
+            "7: [pool.p/q]: the name of a pool has no '/': a '/' separates the names of a pool and a volume",
         ),
         (
             "[pool.p]\ndisks = [\"a\"]\nzfs_dirty_data_maks = 1",
@@ -242,7 +242,7 @@ fn mistakes_in_pools_name_their_line_place_and_remedy() {
         ),
         (
             "[pool.p]\ndisks = [\"a\"]\ndelay_slots = 1",
-            "9: [pool.p] delay_slots: only the legacy throttle has this; make it write = \"legacy\" in a volume",
+            "9: [pool.p] delay_slots: only the legacy throttle has this; set write = \"legacy\" in a volume",
         ),
     ] {
         assert_eq!(refusal(text), message, "{text}");
@@ -286,7 +286,7 @@ fn mistakes_in_volumes_name_their_line_place_and_remedy() {
         ),
         (
             "[volume.\"p/foo\"]\nsize = \"1M\"\nwrite = \"none\"\n[volume.\"p/bar\"]\nsize = \"1M\"\nwrite = \"legacy\"",
-            "14: [volume.p/bar] write: 'legacy' is not what 'p/foo' says, 'none': a pool has one throttle; name the same, or \"through\"",
+            "14: [volume.p/bar] write: 'legacy' differs from 'none' of volume 'p/foo', and a pool has one throttle: give the same, or \"through\"",
         ),
         (
             "[volume.\"p/foo\"]\nsiez = 1",
@@ -396,7 +396,7 @@ fn mistakes_in_disks_and_settings_name_their_line_place_and_remedy() {
         ),
         (
             "[sim]\nlasts = \"10s\"\nwarmup = \"10s\"",
-            "9: [sim] warmup: it leaves nothing of the whole time, 10s: make it shorter, or lasts longer",
+            "9: [sim] warmup: it leaves nothing of the whole time, 10s: make it shorter, or make 'lasts' longer",
         ),
         (
             "[sim]\nlast = \"10s\"",

@@ -101,7 +101,7 @@ fn mistakes_name_their_line_place_and_remedy() {
         (
             "[disk.a]\nstore = \"dev:/dev/vdb\"\n[pool.tank]\ndisks = [\"a\"]\nlayout = \"dynamic\"\n\
              [volume.\"tank/foo\"]\nsize = \"1M\"",
-            "5: [pool.tank] layout: 'dynamic' keeps where blocks are in memory, and a disk of this pool has \
+            "5: [pool.tank] layout: 'dynamic' keeps in memory where blocks are, and a disk of this pool has \
              store = \"dev:/dev/vdb\", whose bytes no daemon could find after a restart: give its disks \
              \"ram\" or \"lossy:ram\", or leave layout out",
         ),

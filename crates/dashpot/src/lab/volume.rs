@@ -138,8 +138,8 @@ fn parse_write(text: &str, volume: &str, pool: &mut PoolDraft<'_>) -> Result<Wri
     };
     match &pool.throttle {
         Some((other, named_by)) if *other != throttle => Err(ParseError::new(format!(
-            "'{text}' is not what '{named_by}' says, '{}': a pool has one throttle; name the same, \
-             or \"through\"",
+            "'{text}' differs from '{}' of volume '{named_by}', and a pool has one throttle: give the \
+             same, or \"through\"",
             other.word()
         ))),
         Some(_) => Ok(write),

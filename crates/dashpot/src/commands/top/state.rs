@@ -94,7 +94,7 @@ impl State {
         self.paused.as_ref().unwrap_or(&self.board)
     }
 
-    /// Whether frames still come, even while the display is paused.
+    /// Whether frames still come. A pause of the display does not freeze this.
     pub(super) fn contact(&self) -> &Contact {
         &self.board.contact
     }
@@ -312,7 +312,7 @@ impl State {
         let disk = self.disk_to_change()?;
         let rule = self.rule().map(|rule| (rule.id, rule.rule.clone()));
         if rule.is_none() {
-            let refusal = format!("{disk} has no rule: a arms one");
+            let refusal = format!("{disk} has no rule: press a to arm one");
             self.message = Some(Message::Refused(refusal));
         }
         rule

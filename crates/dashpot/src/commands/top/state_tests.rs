@@ -158,7 +158,7 @@ fn a_disk_without_rules_says_so() {
     let mut state = state();
     for key in ["c", "u"] {
         press(&mut state, &format!("jj{key}"));
-        assert_eq!(refusal(&state), "log has no rule: a arms one");
+        assert_eq!(refusal(&state), "log has no rule: press a to arm one");
     }
     press(&mut state, "j");
     assert_eq!(state.message, None);

@@ -175,7 +175,7 @@ impl Canvas<'_> {
         let none = match self.state.source {
             Origin::Kernel => "the kernel's disks have none",
             _ if volume => "a volume has none; the disks below it may",
-            _ => "no rule is armed: a arms one",
+            _ => "no rule is armed: press a to arm one",
         };
         Table {
             focused: self.state.focus == Pane::Rules,

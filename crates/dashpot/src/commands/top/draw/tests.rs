@@ -191,7 +191,7 @@ fn the_last_lines_are_what_is_asked() {
                    10us                             ████████████████████████████████████████
                  3.14us
                                                     -40s      -30s      -20s      -10s   now
-            log has no rule: a arms one
+            log has no rule: press a to arm one
         "#]],
     );
 }

@@ -59,7 +59,7 @@ impl Sim {
     fn injection(&self, disk: &str, words: &str) -> Result<(usize, Injection), String> {
         if let Some(at) = self.arms_last() {
             return Err(format!(
-                "the lab itself arms rules until {at}, and ids must grow: arm yours after that"
+                "the lab itself arms rules until {at}, and later rules need higher ids: arm yours after that"
             ));
         }
         let place = self.place(disk)?;
