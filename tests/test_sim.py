@@ -135,7 +135,7 @@ def test_reads_that_writes_cause_are_counted_against_the_writes(lab):
     only_writes = lab(pool % "0%")
     text = sim(only_writes).stdout
     found = re.search(r"^The clients of tank only write\. Each of their writes made the disks read ([\d.]+) times, "
-                      r"and ([\d.]+) times its bytes", text, re.M)
+                      r"and read ([\d.]+) times its bytes", text, re.M)
     assert found and 0.8 < float(found[1]) <= 1 and 13 < float(found[2]) <= 16, text
     [volumes] = as_json(only_writes)[0]["pools"]
     times = volumes["amplification"]

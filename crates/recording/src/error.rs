@@ -37,7 +37,7 @@ pub enum RecordingError {
     },
     /// An older version of dashpot wrote the file.
     #[error(
-        "{}: the recording has format {version}, which dashpot read before its first release; this dashpot reads \
+        "{}: the recording has format {version}, from before dashpot's first release; this dashpot reads \
          formats from {known} on: record again",
         path.display()
     )]

@@ -17,7 +17,7 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
              effect"
         )),
         None => bound(depth, rule.present().matched).map(|bound| {
-            format!("{bound}: if they hold back more I/Os, those wait longer than the rule says")
+            format!("{bound}: if that is a limit of theirs, I/Os beyond it wait longer than the rule says")
         }),
         _ => None,
     }
@@ -70,7 +70,7 @@ mod tests {
         );
         assert_eq!(noted(Some(4), 4, 100), None);
         assert_eq!(noted(Some(4), 0, 0), None, "no client has asked");
-        assert_eq!(noted(Some(4096), 512, 9), None, "512 stands for all above");
+        assert_eq!(noted(Some(4096), 512, 9), None, "512 means 512 or more");
     }
 
     #[test]
@@ -80,6 +80,6 @@ mod tests {
         assert_eq!(noted(None, 16, 40), None);
         assert_eq!(noted(None, 1, 100), None, "one by one");
         assert_eq!(noted(None, 26, 100), None, "one burst");
-        assert_eq!(noted(None, 512, 100), None, "512 stands for all above");
+        assert_eq!(noted(None, 512, 100), None, "512 means 512 or more");
     }
 }
