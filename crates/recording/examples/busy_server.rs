@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Ok(0) => ExitCode::SUCCESS,
         Ok(lost) => {
             eprintln!(
-                "the recorder lost {lost} I/Os: it was too slow for the pauses that it gets here"
+                "the recorder lost {lost} I/Os, because its writer fell behind between two seals"
             );
             ExitCode::FAILURE
         }

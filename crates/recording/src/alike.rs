@@ -16,8 +16,8 @@ pub(crate) struct Shapes {
     of_rows: Vec<u32>,
     /// The number of shapes.
     count: usize,
-    /// For each code, which is a shape that [`Shapes::number`] has not numbered yet, the shape's number. Used
-    /// only within that function.
+    /// For each code, the number of its shape. Codes stand for shapes until [`Shapes::number`] numbers them.
+    /// Used only within that function.
     known: Vec<u32>,
 }
 
@@ -28,8 +28,8 @@ impl Shapes {
         self.number();
     }
 
-    /// Finds the shapes of these rows of a block, but does not number them: there may be many more codes than
-    /// shapes.
+    /// Finds the shapes of these rows of a block, but does not number them: each row gets a code below
+    /// `count`, and many codes may have no row.
     fn find_codes(&mut self, block: &Block, rows: &[usize]) {
         self.of_rows.clear();
         self.count = 1;

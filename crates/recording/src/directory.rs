@@ -35,7 +35,8 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// The parts of a recording that this directory lacks. A directory with files is a recording, or is refused.
+    /// The parts of a recording that this directory lacks. A directory with files lacks none: either it is a
+    /// recording, or [`Directory::lock`] refuses it.
     fn missing(root: &Path) -> Made {
         let is_free = match fs::read_dir(root) {
             Ok(mut entries) => entries.next().is_none(),
@@ -59,7 +60,7 @@ impl Made {
     /// Removes what was made, unless it has been used since: a directory with other files stays. The caller still
     /// has the lock, so that no other recorder has begun in the meantime.
     pub(crate) fn remove(&self, _: &Directory) {
-        // The user gets the error because of which nothing is recorded, and not an error of this removal.
+        // Errors here are ignored, because the user already gets the error that prevented the recording.
         for table in &self.tables {
             let _ = fs::remove_dir(table);
         }

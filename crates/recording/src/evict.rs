@@ -36,9 +36,9 @@ const AROUND_NS: u64 = 60_000_000_000;
 /// The numbers of the files to delete so that at most `keep` bytes remain. `files` has the files in the order
 /// in which they were sealed.
 ///
-/// The first file to delete is the oldest file that is not near a slow file. If the files near slow files
-/// take more than half of `keep`, the oldest file of all is deleted. Files of the last 60 seconds count as
-/// near a slow file, because the next file may be slow.
+/// The next file to delete is the oldest file that is not near a slow file. But if there is none, or if the
+/// files near slow files take more than half of `keep`, it is the oldest file of all. Files of the last 60
+/// seconds count as near a slow file, because the next file may be slow.
 pub(crate) fn victims(files: &[Segment], keep: u64) -> Vec<u64> {
     let mut near = near_slow(files);
     let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();

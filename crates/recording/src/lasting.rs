@@ -1,5 +1,5 @@
-//! Marks that readers need for as long as I/Os or seconds that they concern are left, such as the mark that says
-//! that a daemon's disks are not recorded any more. Without it, the seconds after that would look idle.
+//! Marks that readers need until the I/Os and the counts that these marks concern are deleted. An example is
+//! the mark that a daemon's disks are not recorded any more: without it, the later seconds would look idle.
 //!
 //! Before the recorder deletes the oldest file of marks, it carries these marks over into the next file.
 
@@ -20,8 +20,8 @@ pub(crate) struct Left<'a> {
 /// a part of its text.
 type Condition<'a> = (Event, Option<&'a str>, Option<&'a str>);
 
-/// The marks to carry over, in their order: of the same condition the newest; and what is known about the
-/// beginning and the end of each session that has I/Os or counts left. If all of them take more than about `most`
+/// The marks to carry over, in their order: the newest mark of each condition, and the marks of the beginning
+/// and the end of each session that has I/Os or counts left. If all of them take more than about `most`
 /// bytes, the oldest are left out.
 pub(crate) fn lasting(marks: &[Mark], left: &Left<'_>, most: u64) -> Vec<Mark> {
     let has_begun = |mark: &Mark| mark.event == Event::Began && mark.at_ns <= left.since_ns;
@@ -57,8 +57,9 @@ pub(crate) fn is_carried(mark: &Mark) -> bool {
 }
 
 impl Left<'_> {
-    /// Whether the recording has something left that this mark of a session concerns. Times without single I/Os
-    /// are known by the numbers of the files around them, unless no file between them was deleted.
+    /// Whether this is a mark of a session, and readers still need it. They do not need a mark about times
+    /// without single I/Os if a file was deleted between the files before and after the mark, because the
+    /// numbers of these two files already show that I/Os are missing.
     fn concerns(&self, mark: &Mark) -> bool {
         match mark.event {
             Event::SecondsOnly | Event::SingleIos => {
@@ -198,7 +199,7 @@ mod tests {
         let moments = |kept: Vec<(Event, u64)>| -> Vec<u64> {
             kept.into_iter().map(|(_, at_ns)| at_ns).collect()
         };
-        // The second session has something left, after the end of the daemon.
+        // The oldest I/O or count that is left is of the second session, after the end of the daemon.
         assert_eq!(moments(from(27)), [20, 25, 29, 30, 35, 39]);
         assert_eq!(moments(from(u64::MAX)), [30, 35, 39]);
         assert_eq!(from(0).len(), marks.len());

@@ -67,7 +67,7 @@ impl TableFile {
         TableFile::parse(Source::File(file), table, true).map_err(|flaw| flaw.of(path))
     }
 
-    /// Reads a footer. Without verification, it does not compare checksums, so that files that a fuzzer has
+    /// Reads a footer. If `is_verified` is false, no checksums are compared, so that files that a fuzzer has
     /// changed reach the decoder.
     pub(crate) fn parse(
         bytes: Source,
@@ -174,8 +174,8 @@ impl TableFile {
     }
 
     /// Calls a function for each of the requested row groups, with these columns in `block`. The other columns
-    /// are not decoded, but must have their checksums, so that a damaged file is found whichever columns the
-    /// caller needs.
+    /// are not decoded, but their checksums are compared, so that a damaged file is found whichever columns
+    /// the caller needs.
     pub(crate) fn each_group(
         &self,
         columns: &[usize],
@@ -211,11 +211,11 @@ impl TableFile {
         )
     }
 
-    /// The bytes of a column of a row group, which must have their checksum.
+    /// The bytes of a column of a row group; an error if their checksum is wrong.
     fn bytes_of(&self, group: usize, column: usize) -> Result<Chunk, Flaw> {
         let chunk = self.meta.row_group(group).column(column);
-        let place =
-            seal::place(chunk, u64::MAX).ok_or_else(|| Flaw::damaged("a column is outside"))?;
+        let place = seal::place(chunk, u64::MAX)
+            .ok_or_else(|| Flaw::damaged("a column is outside of the file"))?;
         let start = place.start as u64;
         let bytes = self.bytes.read(start, place.len())?;
         let name = self.table.columns[column].name;
@@ -307,7 +307,7 @@ fn check_schema(meta: &ParquetMetaData, table: &Table) -> Result<(), Flaw> {
     let schema = meta.file_metadata().schema_descr();
     match schema.root_schema().get_fields() == expected.get_fields() {
         true => Ok(()),
-        false => Err(Flaw::damaged("it has other columns than its format")),
+        false => Err(Flaw::damaged("its columns are not those of its format")),
     }
 }
 
@@ -319,7 +319,9 @@ fn check_group(group: &RowGroupMetaData, table: &Table, length: u64) -> Result<(
     }
     for column in group.columns() {
         if seal::place(column, length).is_none() || column.num_values() != rows {
-            return Err(Flaw::damaged("a column is outside"));
+            return Err(Flaw::damaged(
+                "a column is outside of the file, or has a wrong number of values",
+            ));
         }
     }
     Ok(())

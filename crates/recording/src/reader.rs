@@ -157,8 +157,8 @@ impl Recording {
         })
     }
 
-    /// The devices of which the recording has counts of seconds, and the seconds since 1970 from the first to
-    /// the last of them.
+    /// The devices of which the recording has counts of seconds, and the range of these seconds, counted
+    /// since 1970.
     pub fn counted(
         &self,
         damaged: &mut Vec<RecordingError>,

@@ -50,7 +50,7 @@ pub(crate) struct Column {
     pub cell: Cell,
     /// Whether cells may be null, because not every source knows the fact.
     pub is_optional: bool,
-    /// Whether each row group records its lowest and its highest value in the column.
+    /// Whether the footer has the column's lowest and highest value in each row group.
     pub(crate) has_bounds: bool,
     /// Whether a row group stores each distinct value of the column once.
     pub(crate) is_named: bool,
@@ -91,7 +91,7 @@ impl Column {
         column
     }
 
-    /// The same column, but each row group records its lowest and its highest value in it.
+    /// The same column, but the footer has its lowest and its highest value in each row group.
     pub(crate) const fn bounded(mut self) -> Column {
         self.has_bounds = true;
         self
@@ -129,9 +129,9 @@ impl Table {
     }
 
     /// How a file is packed. A column with few distinct values stores each of them once. Any other column
-    /// stores the differences between consecutive values. A row group has one page per column. A block has 32
-    /// differences, the least that the format allows, so that a large difference widens only the few others
-    /// in its block.
+    /// stores the differences between consecutive values. A row group has one page per column. A miniblock
+    /// has 32 differences, the least that the format allows, so that a large difference widens only the few
+    /// others in its miniblock.
     pub(crate) fn properties(&self) -> Result<WriterProperties, ParquetError> {
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("dashpot {}", env!("CARGO_PKG_VERSION")))

@@ -77,7 +77,7 @@ pub(crate) fn unpack(
     Ok(())
 }
 
-/// Gives each row its number, which is the entry of `names` at the row's index.
+/// Gives each needed row its number: the row's id in `scratch` is the number's index in `names`.
 fn numbers(
     names: &[i64],
     scratch: &Scratch,

@@ -48,7 +48,7 @@ struct Cpu {
     length: usize,
     cursor: Cursor,
     head: Option<Entry>,
-    /// Whether events were lost after the event that was `head` last.
+    /// Whether events were lost since the last event in `head`, and the stream does not say so yet.
     missed: bool,
     lost: u64,
 }

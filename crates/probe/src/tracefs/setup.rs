@@ -28,11 +28,11 @@ pub(crate) fn prepare(instance: &Instance) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// The kernel memory for each CPU's events, in KiB. A request leaves 140 bytes, or 200 if it is watched from
-/// its queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB fill up in 600 or 400 ms. Even
-/// 400 ms is eight times the time between two readings, which leaves a margin for a busy host on which the
-/// reader has to wait. With many CPUs the memory for each is smaller, because no CPU has that many requests
-/// to itself.
+/// The kernel memory for each CPU's events, in KiB. The events of a request take 140 bytes, or 200 if it is
+/// watched from its queueing. At 200,000 requests a second, all on one CPU, 16 MiB fill up in 600 or 400 ms.
+/// Even 400 ms is eight times the time between two readings, which leaves a margin for a busy host on which
+/// the reader has to wait. With many CPUs the memory for each is smaller, because no CPU has that many
+/// requests to itself.
 pub(crate) fn buffer_kib(cpus: usize) -> usize {
     (BUFFERS_KIB / cpus.max(1)).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
 }

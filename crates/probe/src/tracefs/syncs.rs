@@ -161,6 +161,6 @@ mod tests {
                 read += 1;
             }
         }
-        assert_eq!(read, 6 + 2, "one kernel was copied with them");
+        assert_eq!(read, 6 + 2, "one kernel's description has these events");
     }
 }

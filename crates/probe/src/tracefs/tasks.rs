@@ -159,6 +159,6 @@ mod tests {
             assert_eq!(decoder.read(&bytes[..8]), None, "too short");
             read += 1;
         }
-        assert_eq!(read, 2 * 4, "two kernels were copied with them");
+        assert_eq!(read, 2 * 4, "two kernels' descriptions have these events");
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! The caller's thread only fills columns in memory. When the columns are full, it hands them over to the
 //! writer as a row group, but never waits. If the writer is already [`QUEUE`] row groups behind, the recorder
-//! drops the I/Os of the new row group, counts them, and records a mark about the loss. The seconds still
-//! count these I/Os. At most seven row groups of about 6 MB each, and the file that is being made, are in
-//! memory.
+//! drops the I/Os of the new row group, counts them, and records a mark about the loss. The table of seconds
+//! still counts these I/Os. At most seven row groups of about 6 MB each, and the file that is being made, are
+//! in memory.
 
 #[cfg(test)]
 mod cost;

@@ -21,7 +21,8 @@ pub(super) struct Slow {
 pub(super) struct Why {
     /// The slow device, if the reason is about one.
     pub(super) device: Option<String>,
-    /// The reason, after the layer of the device: devices of several layers may have the same name.
+    /// The reason. If it is about one device, the text begins with the device's layer, because devices of
+    /// several layers may have the same name.
     pub(super) text: String,
 }
 

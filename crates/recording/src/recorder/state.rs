@@ -27,8 +27,8 @@ pub struct Summary {
     pub cpu_ns: u64,
     /// The number of I/Os and events that are missing.
     pub lost: u64,
-    /// The number of files of I/Os that were deleted to keep the recording within its size. The seconds still
-    /// count the I/Os of these files.
+    /// The number of files of I/Os that were deleted to keep the recording within its size. The table of
+    /// seconds still counts the I/Os of these files.
     pub deleted: u64,
     /// Why the recorder has stopped; `None` if it has not stopped.
     pub stopped: Option<String>,

@@ -103,7 +103,7 @@ fn bytes_on_disk(root: &Path) -> u64 {
     let size = |file: DirEntry| Some((file.path(), file.metadata().ok()?.len()));
     let entries = || folders.iter().filter_map(|folder| folder.read_dir().ok());
     let files = || -> BTreeMap<_, _> { entries().flatten().flatten().filter_map(size).collect() };
-    // If a file came or went meanwhile, the sum could have a deleted file and the file that replaced it.
+    // If a file came or went meanwhile, the sum could count a deleted file and its replacement.
     loop {
         let first = files();
         if first.keys().eq(files().keys()) {

@@ -44,12 +44,12 @@ pub(super) struct Writer {
 
 /// The seconds and the marks together may take at most [`Options::keep_bytes`] divided by this number.
 const COUNTS_PART: u64 = 4;
-/// The marks may take the part of seconds and marks divided by this number.
+/// The marks may take at most the bytes for seconds and marks together, divided by this number.
 const MARKS_PART: u64 = 8;
-/// A file of seconds is complete when it has the recording's size divided by this number, so that its next
-/// version, which is on the disk beside it for a moment, is small, too.
+/// A file of seconds grows until it has [`Options::keep_bytes`] divided by this number. It must be small,
+/// because for a moment its old and its new version are both on the disk.
 const SECONDS_FILES: u64 = 64;
-/// A file of marks is complete when it has the recording's size divided by this number.
+/// A file of marks grows until it has [`Options::keep_bytes`] divided by this number.
 const MARKS_FILES: u64 = COUNTS_PART * MARKS_PART * 8;
 const SECOND_NS: u64 = 1_000_000_000;
 /// If the writer took too much CPU time, it leaves out single I/Os for this long.
@@ -231,8 +231,9 @@ impl Writer {
         self.evict(more)
     }
 
-    /// Deletes the oldest files of marks until the remaining files take at most `most` bytes, except for the marks
-    /// that readers need for what is left of the recording: the next file, or the same, takes them over.
+    /// Deletes the oldest files of marks until the remaining files take at most `most` bytes. The marks that
+    /// readers need for what is left of the recording go into the next file; if that is the newest file, they
+    /// stay where they are.
     fn shrink_marks(&mut self, most: u64) -> Result<(), RecordingError> {
         while self.marks.bytes() > most {
             let mut files = self.marks.earlier();
@@ -240,7 +241,7 @@ impl Writer {
                 break;
             };
             drop(files);
-            // A file that cannot be read keeps nothing from being deleted.
+            // A file that cannot be read is deleted as if it had no marks to carry over.
             let old = marks::read(&oldest).unwrap_or_default();
             let mut kept = lasting(&old, &self.left(), most / 2);
             if kept.len() == old.len() && !old.is_empty() && next.is_none() {
@@ -340,7 +341,7 @@ impl Writer {
             text,
         };
         if lost > 0 {
-            // Without this mark, the time since the last file would look idle. It must come before the end.
+            // Without this mark, the time since the last file would look idle. It must come before `Stopped`.
             let n = i64::try_from(lost).unwrap_or(i64::MAX);
             let lost = mark(&self.clock.now(), Event::Lost, Some(n), None);
             self.marks.push_mark(&lost);

@@ -1,5 +1,5 @@
-//! Pictures: Pictures: charts as SVG, without scripts or links to other files, in light and in dark colours;
-//! and a latency histogram in characters, for a terminal.
+//! Pictures: charts as SVG, without scripts or links to other files, in light and in dark colours; and a
+//! latency histogram in characters, for a terminal.
 //!
 //! Lines differ in colour, dashes and width, so that readers can distinguish them without colours and also
 //! where lines overlap. Logarithms come from `libm`, so that equal numbers give the same picture, byte for

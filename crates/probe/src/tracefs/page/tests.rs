@@ -27,7 +27,7 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// Times with bits that an absolute time in a page does not have, and smaller times.
+/// Times that need more bits than an absolute time in a page has, and smaller times that do not.
 fn start_ns() -> impl Strategy<Value = u64> {
     prop_oneof![
         0_u64..1 << 56,

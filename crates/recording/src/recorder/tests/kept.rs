@@ -55,7 +55,7 @@ fn the_end_of_a_daemon_is_known_for_as_long_as_what_was_recorded_after_it() {
         Event::Ended,
     ];
     assert_eq!(lasting, expected);
-    // A recorder that goes on keeps them, too, and what a crash has left twice counts once.
+    // If a crash leaves the same marks in two files, each mark counts once.
     let folder = scratch.path().join("marks");
     let (oldest, _) = &files(scratch.path(), &MARKS).expect("files of marks")[0];
     std::fs::copy(folder.join(oldest), folder.join("0000000000.parquet")).expect("a copy");
@@ -73,7 +73,7 @@ fn seconds_of_many_devices_never_take_more_than_the_recording_may() {
     let clock = TestClock::at(ios[0].ended_ns);
     let mut recorder = recorder(scratch.path(), KEEP, &clock);
     let mut most = 0;
-    // Each I/O has a row of its own in the seconds, and another one for the sums.
+    // The table of seconds gets two rows for each I/O: one for its bucket, and one for the sums.
     for (at, io) in ios.iter().enumerate() {
         clock.pass(SECOND_NS / 100);
         recorder.add(&FinishedIo {
