@@ -188,9 +188,9 @@ impl Pool {
         self.one_less(read.zio, outcome, step);
     }
 
-    /// Puts bytes into the reply of a read. Lends the buffer if the reply has no other bytes and they are at
-    /// least half of the buffer. Otherwise copies them and frees the buffer: the client may leave the reply
-    /// waiting, and the budget charges the read for its own length only.
+    /// Puts bytes into the reply of a read. Lends the buffer if these bytes are the whole reply and at least
+    /// half of the buffer. Otherwise copies them and frees the buffer at once. The engine keeps a lent buffer
+    /// until the client has taken the reply, but the budget charges the read for its own length only.
     fn put_in_reply(&mut self, zio: ZioId, to: u32, from: Span, step: &mut Step<'_>) {
         let volumes = &self.volumes;
         let lends = |request: &&mut Request| {

@@ -1,12 +1,11 @@
 //! The repair of mirrors: after a power cut, or after a write that failed, the pool makes the sides hold the
 //! same bytes again.
 //!
-//! Events happen in the same order as in Linux's dm-raid1. Until a region is in sync, its reads go to the
-//! first side that can be read, so that no client sees a block change although no client has written it. The
-//! repair copies from the first readable side to the other sides, one piece at a time. A piece waits until no
-//! write to its region is in flight, and writes to the region wait until the piece is copied. Unlike in
-//! dm-raid1, writes go to all sides of a region that is out of sync, and such a write waits for a piece, not
-//! for a region.
+//! Modelled on Linux's dm-raid1. Until a region is in sync, its reads go to the first side that can be
+//! read, so that no client sees a block change although no client has written it. The repair copies from the
+//! first readable side to the other sides, one piece at a time. A piece waits until no write to its region is
+//! in flight, and writes to the region wait until the piece is copied. Unlike in dm-raid1, writes go to all
+//! sides of a region that is out of sync, and such a write waits for a piece, not for a region.
 
 use core::ops::Range;
 

@@ -46,7 +46,8 @@ pub(super) struct Request {
     pub(super) admitted: Instant,
     /// When the engine asked for the request's reply.
     pub(super) completed: Instant,
-    /// How many reads, writes, syncs or watched blocks the request still waits for.
+    /// How many things the request still waits for: reads, writes, syncs, and blocks and extents that are not
+    /// yet on the disks.
     pub(super) pending: u32,
     /// Whether the request has the locks of all of its blocks.
     pub(super) locked: bool,

@@ -81,7 +81,7 @@ const PIB: u64 = 1 << 50;
 
 tunables! {
     DirtyDataMax "zfs_dirty_data_max" Unit::Bytes, 4 * KIB, PIB, dirty_data_max,
-        "Dirty data at which writes stop; every percentage of dirty data is a share of it.";
+        "Dirty data at which writes stop; percentages of dirty data refer to this amount.";
     DirtyDataSyncPercent "zfs_dirty_data_sync_percent" Unit::Percent, 1, 100, |_| 20,
         "Dirty data of one txg, in percent of zfs_dirty_data_max, above which it is synced at once.";
     DelayMinDirtyPercent "zfs_delay_min_dirty_percent" Unit::Percent, 0, 100, |_| 60,

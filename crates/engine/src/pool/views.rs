@@ -108,9 +108,9 @@ impl Pool {
         self.buf_of(first.tag).filter(|_| is_sole)
     }
 
-    /// Whether a child reads only for replies, and its disk keeps what is valid. A dynamic layout may give
-    /// the place to another block. A side of a mirror may get the bytes of a write that then fails, and that
-    /// reads of the other sides do not see.
+    /// Whether a child reads only for replies, and its disk keeps the bytes, or newer ones, until the replies
+    /// are sent. This is false under the dynamic layout, because another block may get the row meanwhile, and
+    /// for a mirror, because a write that fails may have reached this side only.
     pub(crate) fn reads_only_for_replies(&self, disk: usize, work: Work) -> bool {
         let Work::Picked(picked) = work else {
             return false;

@@ -31,8 +31,8 @@ impl Queued {
 pub(crate) struct Limits {
     /// The maximum number of I/Os of all classes together (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
-    /// The minimum number of I/Os of each class at the disk: a class below its minimum goes before all classes
-    /// that have reached theirs.
+    /// The minimum number of I/Os of each class at the disk. A class below its minimum goes before all
+    /// classes that have reached theirs.
     pub(crate) min: [u32; Class::ALL.len()],
     /// The maximum number of I/Os of each class. The entry for async writes is not used, because at each pick
     /// the caller gives a limit that depends on the dirty data.

@@ -9,7 +9,7 @@ use crate::pool::stats::Class;
 use crate::time::Instant;
 use crate::zio::Op;
 
-/// Stands for the slot of a tag whose I/O is not waiting.
+/// The value in place of a slot for a tag whose I/O is not waiting.
 const ABSENT: u32 = u32::MAX;
 /// The value of `next` that ends a list of members.
 pub(super) const END: u32 = u32::MAX;

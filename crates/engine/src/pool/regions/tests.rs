@@ -142,7 +142,7 @@ fn a_failed_write_leaves_its_regions_out_of_sync() {
     regions.begin(&(0..1));
     regions.end(&(0..1), true);
     regions.recovered(0);
-    assert_eq!(regions.nosync(), 2, "the write failed behind the repair");
+    assert_eq!(regions.nosync(), 2, "a write failed during the repair");
 }
 
 #[test]

@@ -214,8 +214,8 @@ impl Throttle {
         }
     }
 
-    /// Forgets the writers that are `gone`. Frees the wake-ups that they have booked, and signals the other
-    /// writers that they would have signalled.
+    /// Forgets the writers that are `gone`, and frees the wake-ups that they have booked. Sends the signals
+    /// that these writers would have sent to other writers.
     pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
         self.stopped.retain(|tx| !gone(tx.zio));
         self.behind.retain(|tx| !gone(tx.zio));

@@ -51,8 +51,8 @@ impl Marks {
     /// The time between two writes that the throttle releases, at this amount of dirty data.
     ///
     /// The curve has a pole at the amount where writes stop. Below the pole the delay is at most ZFS's cap,
-    /// and from the pole on the delay is the cap. No write reaches the pole, because the hard stop comes
-    /// first.
+    /// and from the pole on the delay is the cap. No write is delayed at the pole or above, because the
+    /// throttle stops writes there.
     pub(crate) fn delay(&self, dirty: u64) -> Duration {
         if dirty <= self.delay_above {
             return Duration::ZERO;

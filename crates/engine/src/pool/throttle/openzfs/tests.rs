@@ -3,7 +3,7 @@ use crate::pool::{Tunable, Tunables};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 
-/// A maximum of dirty data of which each fraction in these tests is a whole number of bytes.
+/// A maximum of dirty data that makes each fraction in these tests a whole number of bytes.
 const ROUND: u64 = 10_000_000_000;
 
 fn marks(dirty_data_max: u64) -> Marks {

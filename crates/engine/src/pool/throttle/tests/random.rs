@@ -205,7 +205,7 @@ fn with_delays() {
         let delays = &history.naive.delays;
         assert!(delays.len() > 50, "delays are reached");
         let stopped = history.throttle.admissions().dirty_over_max;
-        assert!(stopped > 20, "so is the stop");
+        assert!(stopped > 20, "the stop is reached");
         for pair in delays.windows(2) {
             assert!(pair[1].ends >= pair[1].started + pair[1].lasts);
             assert!(pair[1].ends >= pair[0].ends + pair[1].lasts);
@@ -223,7 +223,7 @@ fn with_limits_of_txgs() {
         for history in histories(ThrottleConfig::Legacy(config)) {
             let admissions = history.throttle.admissions();
             assert!(admissions.delay > 20, "delays are reached");
-            assert!(admissions.write_limit > 20, "so is the stop");
+            assert!(admissions.write_limit > 20, "the stop is reached");
         }
     }
 }

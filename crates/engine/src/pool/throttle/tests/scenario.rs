@@ -188,8 +188,8 @@ fn a_flood_is_fast_or_delayed_or_stopped_for_seconds() {
     let shape = Flood::new(None, 5_000).shape(1_000);
     // The article estimates 55,000 writes without a wait, 8,000 delayed, and 1,000 stopped for four seconds.
     // The first 1,000 writes that the throttle admits to a txg are those that it had stopped. The last 1,000
-    // writes of a txg exceed the limit, because only half of the sleepers' reservations count. So a txg takes
-    // 64,500 writes, which the test scales to 64,000.
+    // writes of a txg count half, because they sleep when the txg reaches its limit. So a txg takes 500
+    // writes more than its limit, and the test scales these 64,500 writes to 64,000.
     assert_eq!(shape.counts(), [54_574, 8_433, 0, 992]);
     assert_eq!(shape.longest.as_nanos() / 1_000_000, 4_525);
 }
