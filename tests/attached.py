@@ -22,7 +22,7 @@ LOOP_CTL_ADD, LOOP_CTL_REMOVE = 0x4C80, 0x4C81  # of linux/loop.h
 
 
 def hide_from_others():
-    """Puts private directories in place of the machine's, so that this run neither judges nor removes the devices
+    """Puts private directories in place of the machine's, so that this run neither checks nor removes the devices
     and links that other runs make at the same time."""
     if ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0:
         run("mount", "--make-rslave", "/")
@@ -100,8 +100,8 @@ def backing(loop):
 
 
 def is_own(file):
-    """Whether a loop device's file belongs to this run. Its path does not tell, because the kernel shows the same
-    paths for files of other runs.
+    """Whether a file or a mount belongs to this run. Its path alone does not tell, because the kernel shows the
+    same paths for other runs. But only the directories of this run exist here.
     """
     return file.startswith(str(BASE)) and pathlib.Path(file).parent.exists()
 

@@ -134,7 +134,7 @@ def is_watching(pid):
 
 def is_on(instance):
     """A new instance of tracefs is switched on. The observer switches it off, enables its events, and switches it on
-    again. Only from then on it watches.
+    again. It watches only from then on.
     """
     # The directory appears before its files.
     with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,5 @@
-"""A naive computation of statistics: a list of I/Os, as `snoop --json` prints them, is selected and counted one by one.
+"""A naive computation of statistics: it takes a list of I/Os, as `snoop --json` prints them, selects some of them,
+and counts these one by one.
 
 The computation shares no code with dashpot. It even parses the names of classes (`4K-8K`, `2ms-5ms`) that dashpot
 prints, instead of making them.

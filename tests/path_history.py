@@ -1,8 +1,8 @@
 """A program with a random history of its files: it opens, copies, closes, forks, executes itself, renames,
 links, unlinks and syncs. The program knows where each file is, and writes how many syncs were of files in the
-directory.
+directory INSIDE, and how many were not.
 
-    path_history.py SEED INSIDE OUTSIDE STEPS DEPTH FD:PLACE…
+    path_history.py SEED INSIDE OUTSIDE STEPS DEPTH FD:PLACE:PATH…
 """
 
 import os
@@ -12,8 +12,8 @@ import threading
 
 seed, inside, outside, steps, depth = int(sys.argv[1]), *sys.argv[2:4], *map(int, sys.argv[4:6])
 draws = random.Random(seed)
-# `opened` has the key of each descriptor's file. `files` says, for each file, whether it is in the directory, its
-# path if it has one, and whether the file has another name in the directory.
+# `opened` has the key of each descriptor's file. `files` says, for each file, whether it is in INSIDE, its path if
+# it has one, and whether it has another name in INSIDE.
 opened, files = {}, {}
 for word in sys.argv[6:]:
     descriptor, place, path = word.split(":", 2)
@@ -107,8 +107,8 @@ def execute():
         os.set_inheritable(descriptor, True)
         is_inside, path, has_name_inside = files[key]
         words.append(f"{descriptor}:{'in' if is_inside else 'out'}{'+' if has_name_inside else ''}:{path or ''}")
-    # The new program would take two descriptors of one file for two files, so after the execution no file may be
-    # renamed over another.
+    # The new program would take two descriptors of one file for two files, and would not know that a rename of one
+    # moves both. The caller has therefore left only one descriptor of each file open.
     print(*counts, flush=True)
     os.execv(sys.executable, [sys.executable, __file__, str(draws.getrandbits(32)), inside, outside,
                               str(steps), str(depth - 1), *words])

@@ -215,8 +215,8 @@ def test_held_io_is_named_and_failed_on_request(daemon, attach):
 
 
 def test_a_node_can_be_named_to_another_daemon(daemon, serve, attach):
-    """A command for another daemon must name the daemon to which a node belongs, which it finds in the
-    device's record."""
+    """A `detach` that talks to another daemon must find the daemon of a node in the device's record, and name
+    it."""
     node, other = attach(daemon), serve("-d", "d=ram,size=8M")
     refused = other.cli("detach", "d", code=1).stderr
     assert f"'d' is not attached by dashpot: it attached {node} (d of the daemon at unix:{daemon.api})" in refused
@@ -297,8 +297,8 @@ def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
 
 @pytest.mark.parametrize("held", [["inject", "d", "--hang", "-T", "flush"], ["suspend", "d", "--now"]])
 def test_a_disk_that_holds_the_first_flush_can_be_given_up(daemon, attach, held):
-    """`attach` of a disk that holds the first flush can be interrupted: the kernel flushes the file below a
-    new loop device, and only the daemon can end that flush."""
+    """`attach` waits while the disk holds the first flush, which the kernel sends to the file below a new loop
+    device. Only the daemon can end that flush, but the user must be able to interrupt `attach`."""
     daemon.cli(*held)
     helper = daemon.start("attach", "d", "--with", "loop")
     said = helper.stderr.readline()

@@ -66,8 +66,8 @@ def test_root_without_the_right_to_mount_is_told_so_before_anything_is_made(daem
     assert not remains()
 
 
-# Here `losetup` finds no free loop device: the kernel makes no new one, and all existing nodes are in use. Here the
-# nodes are hidden.
+# Keeps `losetup` from finding a free loop device: hides the node that makes new devices, and the nodes of all
+# existing devices, as if they were in use.
 NO_DEVICE_IS_FREE = """
 mount --bind /dev/null /dev/loop-control
 for node in /dev/loop[0-9]*; do mount --bind /dev/null "$node"; done

@@ -50,7 +50,7 @@ def none_waits_for_ever():
         waiting.intersection_update(uninterruptible())
         return not waiting
 
-    eventually(all_went_on, f"going on of {waiting}")
+    eventually(all_went_on, f"the end of the wait for I/O of {waiting}")
 
 
 def load(at):

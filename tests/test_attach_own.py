@@ -1,5 +1,5 @@
-"""Attached devices beside those of other daemons: a command changes only its own devices, and names the
-devices that it leaves."""
+"""Attached devices beside those of other daemons: a command changes only the devices of its own daemon. A
+daemon that ends names the devices that stay attached."""
 
 import os
 import re

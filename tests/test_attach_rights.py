@@ -87,7 +87,6 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
         assert len(reclaim["lacks"]) == [reclaim["locked"], reclaim["io_flusher"]].count(False)
         assert (int(now["VmLck"][0]) > 0) == reclaim["locked"]
     finally:
-        # A Ctrl-C goes to the whole process group.
         daemon.send_signal(signal.SIGINT)
         said, _ = daemon.communicate(timeout=HANG_LIMIT)
     assert daemon.returncode == 0 and f"d  {node}" in said.splitlines()
@@ -160,7 +159,7 @@ def test_a_killed_daemon_that_attached_leaves_nothing_that_stale_does_not_find(a
 
 
 def test_who_serves_its_own_devices_is_locked_in_memory(attach):
-    """A daemon that serves its own devices locks its memory, because it would wait for ever for memory that
+    """A daemon that serves its own devices locks its memory. Otherwise it could wait for ever for memory that
     only its own device can free."""
     script = "grep VmLck /proc/$PPID/status; cut -d' ' -f9 /proc/$PPID/stat /proc/self/stat"
     done = run(BINARY, "run", "--attach", "-d", "d=ram,size=8M", "--", "sh", "-c", script)

@@ -189,8 +189,8 @@ def test_a_directory_of_links_goes_with_the_last_of_them(serve, attach, director
 
 
 def test_only_a_volume_that_writes_through_to_files_has_an_identity(serve, directory):
-    """Only a volume that writes through to files has an identity, which names its bytes: the files, and where
-    the blocks of the volume are in them."""
+    """Only a volume that writes through to files has an identity. It changes with the files, and with the place
+    of the volume's blocks in them."""
 
     def identity(policy="through", store="file:{disk}.img", before="", layout="mirror"):
         path, _ = lab(directory, policy, layout, store, size="8M")

@@ -182,8 +182,8 @@ def test_connections_that_take_no_replies(daemon, descriptor_limit):
 
 
 def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
-    """A pass takes 64 requests for block status, but makes only 16 replies, because such replies have bytes
-    of their own."""
+    """A pass takes up to 64 requests from a connection, but a connection may have only 16 replies about block
+    status, because the shard keeps the bytes of such replies in memory."""
     daemon = serve("-d", "d=ram,size=64M")
     writer = enter(daemon)
     for i in range(512):
@@ -275,8 +275,8 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     slow = [ask(daemon, whole) for _ in range(ANSWERS_MAX // len(body) + 10)]
 
     def refused():
-        # Before a busy daemon makes the last answers, it may have given up the callers of the first ones, so send one
-        # more request.
+        # A busy daemon may by now have given up the callers of the first answers, so that memory for answers is
+        # free again. So send one more request.
         slow.append(ask(daemon, whole))
         try:
             status, head, body = told(ask(daemon, whole))

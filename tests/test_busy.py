@@ -52,8 +52,8 @@ def test_a_recording_knows_how_busy_the_live_disks_were(serve, directory):
     [recorded] = asked(directory / "rec", "disk.busy")
     assert recorded["count"] == sum(one["count"] for one in told) == 80
     sums = {name: sum(busy_ns(one)[name] for one in told) for name in "ab"}
-    # The counters begin when the shard takes an I/O and end when it offers the reply. The recording counts from the
-    # arrival of the header until the transport has taken the reply.
+    # The counters see an I/O from the moment at which the shard takes it until the shard offers the reply to the
+    # transport. The recording counts from the arrival of the header until the transport has taken the reply.
     for name, counted in sums.items():
         waits = [io["waits"] for io in ios(directory / "rec") if io["device"] == name]
         beside = sum(wait["recv_ns"] + wait["reply_ns"] for wait in waits)

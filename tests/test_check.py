@@ -18,7 +18,7 @@ def client(daemon):
 
 
 def lines(text):
-    """The outcome of each check, by the text of the check: its verdict and the observed value."""
+    """The verdict in each line. Checks that no line is too wide."""
     assert [line for line in text.splitlines() if len(line) > WIDTH] == []
     return [line.split(maxsplit=1)[0] for line in text.splitlines()]
 

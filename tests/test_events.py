@@ -64,9 +64,7 @@ print(os.getpid())
 
 
 def totals(latency):
-    """For each operation, the numbers of completed zios, of bytes and of disk latencies; and the number of the store's
-    latencies.
-    """
+    """For each operation, the numbers of completed zios, of bytes, of disk latencies and of store latencies."""
     sums = {}
     for op in latency["ops"]:
         numbers = [op["completed"], op["bytes"], op["disk"]["count"], op["store"]["count"]]
@@ -297,7 +295,7 @@ def test_an_idle_daemon_does_not_wake_up(daemon):
 
 
 def test_a_search_through_much_finds_everything(serve):
-    """A search, which looks at 100,000 zios at a time, must find all zios among more than that."""
+    """A search looks at 100,000 zios at a time. Among 250,000 zios it must find all that match."""
     daemon = serve("-d", "d=ram,size=64M", "--events", "1G")
     client = connect(daemon)
     write(client, 0, b"first" + bytes(507))

@@ -17,7 +17,7 @@ LIMIT = 600
 # The architectures of a release, and what Debian and images call them.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 EMULATOR = shutil.which("qemu-aarch64-static")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the roots are root's: run it as root")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the test needs root's rights: run it as root")
 # Serves a slow disk in the root, reads it from there, and checks that the reads were slow.
 CAPTIVE = """
 mkdir -p $root/proc && mount -t proc proc $root/proc || exit

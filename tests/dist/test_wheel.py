@@ -60,8 +60,8 @@ def test_pip_takes_the_wheel_of_its_system(pip, platform, architecture, tmp_path
 @requires("apt-get")
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 def test_pip_takes_the_wheel_with_the_program_beside_musl(pip, architecture, tmp_path):
-    """pip must take the wheel with the program. Like Alpine's pip, the script asks musl for its version, but the
-    script's Python is linked with this host's glibc."""
+    """On a system with musl, pip must take the wheel with the program. ALPINE lists the platforms that pip finds
+    there, although the Python that runs ALPINE is linked with this host's glibc."""
     platforms = json.loads(run(pip[0], "-c", ALPINE, musl(), architecture).stdout)
     assert platforms[0] == f"musllinux_1_2_{architecture}"
     assert taken(pip, platforms, tmp_path).endswith(f"musllinux_1_1_{architecture}")

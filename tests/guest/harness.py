@@ -1,7 +1,8 @@
 """Cases in a guest of `scripts/guest`, whose kernel has drivers that this host may lack.
 
-A case is a shell script. A case runs with `set -eu` after a few functions that cases share, and the guest ends with
-it. The clock of an emulated machine means nothing, so no case asserts a time but "never early".
+A case is a shell script. It runs with `set -eu`, below the definitions of a few functions that all cases
+share. When the case ends, the guest ends, too. The clock of an emulated machine means nothing, so no case
+asserts a time but "never early".
 """
 
 import os

@@ -300,8 +300,8 @@ stop
 
 
 def test_a_disk_that_holds_reads_can_be_given_up(guest):
-    """`attach` of a disk that holds reads can be interrupted. If the daemon has root's rights, the kernel
-    reads the partition table before the node is there."""
+    """`attach` waits while the disk holds reads: the daemon has root's rights here, so the kernel reads the
+    partition table before it makes the node. The user must be able to interrupt `attach`."""
     said = guest(UBLK + """
 serve -d d=ram,size=8M
 dashpot suspend d --now >/dev/null

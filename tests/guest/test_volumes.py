@@ -122,7 +122,7 @@ whole
 @pytest.mark.parametrize("way", ["loop", "nbd", "ublk"])
 @pytest.mark.parametrize("policy", ["through", "openzfs"])
 def test_a_file_system_is_whole_after_the_daemon_was_killed(guest, way, policy):
-    """The file system must be whole after the daemon was killed, which loses each write that no flush has
+    """The file system must be whole after the daemon was killed. The kill loses each write that no flush has
     covered."""
     guest(VOLUMES + f"way={way} policy={policy}" + """
 lab $policy lossy:file:/tmp/DISK "$mirror" v
@@ -188,8 +188,8 @@ echo whole
 
 
 def test_a_volume_with_other_bytes_is_not_taken_over(guest):
-    """A daemon must not take over a device if the bytes of its volume are no longer those that the device had: they
-    were in memory only, or the lab has the volumes in another order, so that the bytes are at another place."""
+    """A daemon must not take over a device if its volume no longer has the device's bytes. Some of these bytes
+    may have ended with the former daemon, or the lab now puts the volume at another place or on other files."""
     said = guest(VOLUMES + """
 again() {
     kill -9 "$daemon"
