@@ -136,8 +136,8 @@ def latencies(rows):
 
 
 def percentile(values, per_mille):
-    """The percentile at this many per mille: the smallest value that at least this share of the values does not
-    exceed.
+    """The percentile of sorted values: the smallest value that has at least this share of the values (in per mille)
+    at or below it.
     """
     return next(value for place, value in enumerate(values, 1) if place * 1000 >= len(values) * per_mille)
 

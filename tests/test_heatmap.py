@@ -144,7 +144,7 @@ def test_of_a_simulation_it_is_the_same_every_time(directory):
     assert simulate("--layer", "volume", "--svg", svg) == text
     assert svg.read_bytes() == picture
     assert [path.name for path in directory.iterdir()] == ["x.svg"]
-    assert "< 1us" in text, "what is acknowledged at once"
+    assert "< 1us" in text, "the row of I/Os that are acknowledged at once"
 
 
 def test_the_cells_of_the_svg_are_all_ios(directory):

@@ -17,7 +17,7 @@ from test_kernel_reports import Watching, counted
 from test_reports import QUANTIZE_ROW, has_begun, rows
 from timed import Client
 
-# A busy host adds a sentence on the time for which it stopped dashpot.
+# On a busy host, the report adds a sentence on the time for which the host stopped dashpot.
 LONG = re.compile(r"^Interval: (\d+\.\d+) s instead of ([\d.]+) s; (\d+) intervals? (?:was|were) missed\.(?: |$)", re.MULTILINE)
 SHORT = re.compile(r"^Interval: (\d+\.\d+) s instead of ([\d.]+) s\.(?: |$)", re.MULTILINE)
 PERIOD = 0.2
@@ -133,8 +133,8 @@ def test_a_daemon_that_was_stopped_makes_one_long_interval(daemon, words):
     assert report.returncode == 0, errors
     lines += [json.loads(line) for line in rest.splitlines()]
     due = sum(1 + first(line)["missed"] for line in lines)
-    # An interval accounts for each due time in it. The signal cuts the last interval short, so that interval accounts
-    # for none. No due time counts twice.
+    # An interval stands for the moment at which it was due to end, and for the moments that it missed. The signal cuts
+    # the last interval short, so that interval stands for none. No moment counts twice.
     assert (due - 1) * PERIOD_NS <= sum(map(elapsed, lines)) + PERIOD_NS
     assert LONG.search(errors), errors
 
@@ -244,7 +244,7 @@ def test_iostat_of_the_kernels_disks_that_was_stopped(loop):
 @takes_a_kernel
 def test_a_report_of_the_kernels_disks_that_was_stopped_misses_nothing(loop):
     """A report that was stopped must miss no interval as long as no event is lost, because events carry the
-    times of their ends."""
+    times at which the I/Os ended."""
     report = Watching("iolatency", "-d", loop.name, "--json", PERIOD)
     with stopped(report.process):
         read_all(loop, 500)

@@ -86,8 +86,8 @@ def bucket(ns):
 def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, depth, number):
     """fio's and dashpot's percentiles must agree within a bucket, which is about 2.2 % wide. fio reads its clock later
     than the kernel, after a system call and perhaps after other work on a busy machine. The difference is noise in
-    fio's figures, so only one of several attempts must agree. The delays vary, because with a constant delay p90 and
-    p99 would show only that noise.
+    fio's figures, so it is enough if one of several attempts agrees. The delays vary, because with a constant delay
+    p90 and p99 would show only that noise.
     """
     daemon.cli("inject", "d", "-D", delay)
     for _ in range(ATTEMPTS):

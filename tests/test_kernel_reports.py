@@ -163,7 +163,7 @@ def test_iostat_prints_what_sysstats_does(loop, extended):
     tables = [[line.split() for line in text.splitlines() if re.match(f"Device|{loop.name} ", line)] for text in (theirs, ours)]
     (titles, figures), (our_titles, our_figures) = tables
     assert our_titles == titles
-    # These are averages since the boot, which lies further back when the second tool reads its counters.
+    # Both tools print averages since the boot. dashpot reads the counters later, so its averages cover more time.
     for title, figure, our_figure in zip(titles[1:], figures[1:], our_figures[1:]):
         assert float(our_figure) == pytest.approx(float(figure), rel=0.02, abs=0.011), title
     widths = [[len(line) for line in text.splitlines() if line.startswith(loop.name)] for text in (theirs, ours)]
@@ -314,7 +314,7 @@ def test_losses_invent_no_latency(loop, nothing_left, queued):
     busy = itertools.dropwhile(lambda interval: not interval["latency"]["n"], intervals)
     # After an interval that ended late comes a short interval, in which fio may have had no CPU time.
     whole = [interval for interval in busy if interval["elapsed_ns"] >= 500_000_000]
-    assert all(interval["latency"]["n"] or interval["lost"] for interval in whole), "none that was missed looks idle"
+    assert all(interval["latency"]["n"] or interval["lost"] for interval in whole), "an interval without I/Os has a loss"
 
 
 def is_doubtful(in_flight):

@@ -43,7 +43,8 @@ def written(serve, directory, layout, policy):
 def test_a_disk_twice_as_fast_gets_twice_the_new_blocks(serve, directory, policy):
     fast, slow = written(serve, directory, "dynamic", policy)
     assert fast + slow == 8 << 20
-    # At the end, each disk has blocks in its queue, and on a busy host both disks are late.
+    # The ratio is not exactly 2, because each disk has blocks in its queue at the end, and because both disks are late
+    # on a busy host.
     assert 1.4 < fast / slow < 2.6, (fast, slow)
 
 

@@ -92,7 +92,7 @@ def test_a_side_on_a_new_file_gets_the_content_of_the_other(serve, directory, ne
     expected = bytes(MIB) + b"o" * MIB + bytes(2 * MIB)
     assert connect(daemon).pread(4 * MIB, 0) == expected
     repaired(daemon)
-    eventually(lambda: mirrors(daemon)["stale_sides"] == 0, "a side that counts again")
+    eventually(lambda: mirrors(daemon)["stale_sides"] == 0, "no stale side")
     daemon.stop()
     left, right = sides_of(directory)
     assert left == right and left[: 4 * MIB] == expected
@@ -144,7 +144,7 @@ def test_block_devices_keep_their_labels_in_a_file(serve, directory, device):  #
     path.write_text(text)
     daemon = serve(path)
     repaired(daemon)
-    eventually(lambda: mirrors(daemon)["stale_sides"] == 0, "sides that count")
+    eventually(lambda: mirrors(daemon)["stale_sides"] == 0, "no stale side")
     client = connect(daemon)
     client.pwrite(b"o" * 8192, 0, nbd.CMD_FLAG_FUA)
     daemon.cli("inject", "b", "--hang", "-T", "write")

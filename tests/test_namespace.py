@@ -20,7 +20,7 @@ def test_tracefs_is_mounted_for_the_tests_and_for_nobody_else():
     script = f"{BARE} {inside} && ls /sys/kernel/tracing && findmnt -o PROPAGATION -n /"
     seen = run("unshare", "-m", "--propagation", "shared", "sh", "-c", script).stdout.splitlines()
     assert "block_rq_issue" in seen and seen[-1] == "shared"
-    assert "trace" not in seen, "the namespace around it has none"
+    assert "trace" not in seen, "the namespace around it has no tracefs"
 
 
 @requires("setpriv")

@@ -1,5 +1,5 @@
-"""Path disks: dashpot as the first process of a container, on a kernel where signals interrupt held
-calls, and with programs that have as many threads and children as they may."""
+"""Path disks: dashpot as the first process of a container; kernels where signals interrupt held calls; and
+programs that have as many threads and children as they may."""
 
 import errno
 import json
@@ -76,7 +76,7 @@ def test_the_first_process_passes_signals_on_and_ends_with_the_status(places, tm
     assert process.wait(HANG_LIMIT) == 128 + sent
 
 
-# Makes seccomp(2) fail with an error if it has a certain flag, and becomes a program.
+# Makes seccomp(2) fail with an error if the call has a certain flag, and then executes a program.
 SANDBOX = """
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -147,7 +147,7 @@ def test_where_no_filter_can_be_installed_doctor_and_run_say_so(places, error, w
     assert why in said and change in said, said
 
 
-# A program that forks until its own limit stops it. Each child syncs, and waits for the end.
+# A program that forks until its own limit stops it. Each child syncs, and waits until its parent forks no more.
 BOMB = """
 import os, resource, sys
 limit = int(sys.argv[2])

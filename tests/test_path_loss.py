@@ -71,7 +71,7 @@ def test_no_call_waits_for_ever_when_processes_are_killed(places, tmp_path, on_l
         assert status == 0 and lines == [["0"] * 100] * 4
         return
     if on_loss == "kill":
-        # If the program was killed, only the threads that had ended before that have written a line.
+        # If the program was killed, only threads that had already ended have written a line.
         assert {error for line in lines for error in line} <= {"0", *([ENOSYS] if KEEPER in killed else [])}
         return
     asked = ["0", *ASKED[on_loss], *([ENOSYS] if KEEPER in killed else [])]

@@ -12,7 +12,7 @@ from test_path import PYTHON, counted, places  # noqa: F401
 HERE = pathlib.Path(__file__).resolve().parent
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root of a process")
 
-# Makes a directory its root, and then becomes a program, which sees only the files below that root.
+# Makes a directory its root, and then opens a file, whose name is looked up below that root.
 CHANGED = """
 import os, sys
 os.chroot(sys.argv[1])

@@ -24,7 +24,7 @@ def watched(scraped, prometheus):
     eventually(lambda: server.number(reads) == 0, "a scrape before the load")
     client = Client(scraped)
     client.many(10, 2)
-    # A client that was never scraped before has no rate.
+    # Prometheus computes a client's rate only from the first scrape of that client on.
     eventually(lambda: server.number('dashpot_client_operations_total{op="read"}') == 10, "a scrape with the client")
     client.many(590, 8)
     eventually(lambda: server.number(reads) == 600, "a scrape after the load")
@@ -88,7 +88,7 @@ def test_percentiles_of_prometheus_are_dashpots_within_a_bucket(watched):
 
 
 def test_the_dashboard_shows_the_disks_that_are_chosen():
-    """A user finds the slow one of ten disks by choosing it: every panel about disks shows only the chosen ones."""
+    """Every panel about disks must show only the disks that the user has chosen, such as the slow one of ten disks."""
     board = json.loads((MONITORING / "grafana-dashboard.json").read_text())
     variables = {variable["name"]: variable for variable in board["templating"]["list"]}
     for name in ("disk", "device"):
@@ -106,7 +106,7 @@ def test_the_dashboard_shows_the_disks_that_are_chosen():
 def test_every_query_of_the_dashboard_returns_something(watched):
     _daemon, server = watched
     queries = [(title, query) for title, query in dashboard() if "dashpot_kernel" not in query]
-    # The prober of a shard reads once a second under load.
+    # A shard's prober reads only once a second under load, so it may have no reading yet.
     always = [(title, query) for title, query in queries if "probe" not in query and "steal" not in query]
     assert len(always) > 20
     for title, query in always:

@@ -219,7 +219,7 @@ def test_what_the_hosts_stops_explain_is_neither_kept_nor_broken(daemon, client)
         found = proof(daemon)
         return found["stopped"] >= 4 and found["lateness"]["n"] >= 100
 
-    eventually(stopped, "the stops have met some that were due")
+    eventually(stopped, "enough zios fell due during the stops")
     checked = daemon.cli("proof", "--check", "--within", "1m", "--tail", "200ms", code=4)
     assert "the host kept the shard from running when " in " ".join(checked.stderr.split())
 
@@ -306,7 +306,7 @@ def test_an_update_begins_the_evidence_anew(daemon, client):
     printed = text(daemon)
     assert "before the update: matched 61, held 60, 1 held now: not counted here\n" in printed
     assert "injected as asked: yes, held 40 of 40 that matched" in printed
-    assert "it holds" not in printed, "the oldest is not of this rule as it is"
+    assert "it holds" not in printed, "the zio that is still held is from before the update"
     daemon.cli("clear", "slow", "--release")
     client.wait(held)
     check_rows(proof(daemon, "slow"), 40)

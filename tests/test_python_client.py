@@ -261,8 +261,7 @@ sys.stdin.read()
 """
 
 
-# A program that ignores SIGTERM. A program without child processes, because child processes would outlive it when it
-# is killed.
+# Ignores SIGTERM. Starts no child processes, because they would outlive the program when it is killed.
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.sigwait([signal.SIGUSR1])"
 
 

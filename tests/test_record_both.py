@@ -114,7 +114,7 @@ def test_statistics_are_of_one_layer_or_of_both_beside_each_other(recorded):
     assert [line.split()[:2] for line in both.splitlines()[2:4]] == [["kernel", str(n)], ["disk", str(CALLS)]], both
     # `observe` is about the kernel's disks.
     assert run(BINARY, "observe", "--in", recording).stdout.splitlines()[1].split()[4] == str(n)
-    # Intervals of both add up.
+    # The intervals of one layer count each of its I/Os, and none of the other layer's.
     lines = run(BINARY, "stat", "kernel.ops", "1", "--in", recording, "--json").stdout.splitlines()
     assert sum(json.loads(line)["count"] for line in lines) == n
 
@@ -152,7 +152,7 @@ def test_a_part_has_both_or_says_what_it_leaves_out(recorded, directory):
     done = run(BINARY, "record", "cut", recording, "-o", of_one, "--where", "process=dd")
     assert "no I/Os of --layer disk: 'process' is unknown here" in done.stderr
     assert len(of_kernel(of_one)) == READS + WRITES
-    # The layer that the cut left out is not in it, and does not look idle.
+    # The part has nothing of the layer `disk`. A report must say so, and must not show an idle disk.
     error = run(BINARY, "stat", "disk.ops", "--in", of_one, code=None).stderr
     assert "the recording has no such disks, but kernel disks such as" in error, error
     run(BINARY, "record", "cut", recording, "-o", nameless, "--anonymous")

@@ -55,8 +55,8 @@ class File:
 
 
 class Disk:
-    """The files and folders below a root by their names, with `None` for a folder: as they are in the page cache, and
-    as they are on the disk.
+    """The files and folders below a root, by their names: `now` has what the page cache has, and `flushed` has what
+    the disk has. The value of a folder is `None`.
     """
 
     def __init__(self, root):

@@ -82,7 +82,7 @@ def test_a_recording_has_disks_and_volumes(serve, directory):
 
 def test_an_event_that_the_daemon_forgot_is_lost_once(serve, directory):
     """Without a memory of events, a daemon forgets each I/O before the recorder reads it. A recording of disks and
-    volumes must not count each of them twice."""
+    volumes must not count a lost I/O twice."""
     lab = directory / "lab.toml"
     lab.write_text(POOL + '[serve]\nevents = "0"\n')
     daemon = serve(lab)
@@ -176,7 +176,8 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert "left out: the recording has only counts" in said
     assert told["count"] <= 66
     [disk] = told["values"]
-    # All I/Os that are left may have ended in seconds that are left out. The rest of the time was idle.
+    # If the remaining I/Os all ended in seconds that the report leaves out, the disk was idle in the other
+    # seconds.
     assert disk["busy_percent"] is None or 0 <= disk["busy_percent"] <= 100
     assert disk["busy_percent"] or not told["count"]
 

@@ -205,8 +205,8 @@ def test_the_list_of_parts_is_what_its_schema_says():
         valid_parts(listed.decode().replace('"library"', '"not-a-kind"'))
 
 
-# Uses the package of the pure wheel as on a system that has no program and, if it is Windows, no unix
-# sockets.
+# Uses the package of the pure wheel as on another system: the program is missing, and on Windows Python has no
+# unix sockets.
 ELSEWHERE = """
 import os, socket, sys
 import pathlib, http.client, json, sysconfig, tempfile, subprocess, select

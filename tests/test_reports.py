@@ -115,7 +115,7 @@ def test_the_last_interval_names_what_it_did_not_see_end(daemon, client):
     text, errors = report.communicate()
     assert report.returncode == 0, errors
     oldest = r"In flight: 1, the oldest for \d+\.\d+ s on d \(hung, rule 1\)\.\n"
-    # A busy host adds a sentence on the time for which it stopped dashpot.
+    # On a busy host, the report adds a sentence on the time for which the host stopped dashpot.
     assert re.fullmatch(oldest + r"Interval: \d+\.\d+ s instead of 600 s\.( .*)?\n", errors), errors
     assert text.splitlines()[-2:] == ["", "Ending tracing..."]
 
