@@ -63,7 +63,7 @@ def test_a_thousand_scrapes_at_once_are_all_answered(scraped):
     peak = memory(scraped, "VmHWM")
     answers = asyncio.run(asyncio.wait_for(all_of_them(), HANG_LIMIT))
     assert all(answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"# EOF\n") for answer in answers)
-    # A separate text for each scraper would take twice as much memory.
+    # If each of the 1,000 scrapers had its own copy of the text, memory would grow by twice this bound.
     assert memory(scraped, "VmHWM") - peak < 500 * len(answers[0]) / 1024
     open_files = pathlib.Path(f"/proc/{scraped.pid}/fd")
     eventually(lambda: len(list(open_files.iterdir())) < 100, "the connections are closed")

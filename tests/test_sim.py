@@ -244,7 +244,7 @@ def test_the_same_interval_at_every_layer(lab):
 
 
 def test_a_volume_is_the_same_with_its_store_beside_it():
-    """A volume's latency must include the wait for the throttle, also in a report that has its store's latency."""
+    """A volume's latency must include the wait for the throttle, even if the report also shows the store's latency."""
     flood = LABS / "scenario2-legacy.toml"
     beside, _ = of_report(flood, "quantize --layer volume --layer store", "--for", "60s")
     [alone] = of_report(flood, "quantize --layer volume", "--for", "60s")

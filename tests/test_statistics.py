@@ -102,8 +102,7 @@ def test_columns_are_what_the_single_ios_add_up_to(ten):
 
 def test_both_memories_tell_the_same_latencies(ten):
     """The daemon answers a question without a condition from its memory of seconds, and the same question with a
-    condition from single I/Os. If all I/Os meet the condition, both answers must be the same. Both answers must be the
-    same.
+    condition from single I/Os. If all I/Os meet the condition, both answers must be the same.
     """
     one = columns(ten, "disk.latency[op]", **ten.during)
     other = columns(ten, "disk.latency[size>=0][op]", **ten.during)
@@ -157,7 +156,7 @@ def test_seconds_as_they_end_are_those_of_the_past(daemon):
 
 
 def bounded(buckets, column):
-    """A column whose distributions have the bounds of their buckets, which do not depend on the answer."""
+    """Puts the bounds of buckets into a column, in place of their indices, which are valid in only one answer."""
     for part in column["parts"]:
         if part["numbers"]:
             part["numbers"]["buckets"] = bounds(buckets, part["numbers"])

@@ -21,8 +21,7 @@ TOKEN = "0123456789abcdef-of-ours"
 
 @requires("nbdinfo")
 def test_a_client_starts_its_own_server():
-    """libnbd starts dashpot, and hands over a socket that it has made; stdout is the client's. The hand-over
-    works beside another daemon, too."""
+    """libnbd starts dashpot, and hands over a socket that it has made. Only the client may print on stdout."""
     said = run("nbdinfo", "--json", "--", "[", BINARY, "serve", "-d", "db=ram,size=64M", "]")
     assert json.loads(said.stdout)["exports"][0]["export-size"] == 64 << 20
     assert run("nbdinfo", "--size", "--", "[", BINARY, "serve", "-d", "db=ram,size=1M", "-r", "-D 1ms", "]").stdout == "1048576\n"
@@ -42,7 +41,7 @@ def test_two_clients_do_so_at_once(directory):
 
 
 def handed(count, what):
-    """Becomes `dashpot serve`, with a descriptor at number 3, and with variables that announce `count`
+    """Runs `dashpot serve` with a descriptor at number 3, and with variables that announce `count`
     descriptors."""
     code = "import os,sys; os.dup2(int(sys.argv[1]), 3); os.environ['LISTEN_PID']=str(os.getpid()); os.execv(sys.argv[2], sys.argv[2:])"
     command = ["/usr/bin/python3", "-c", code, str(what.fileno()), BINARY, "serve", "-d", "db=ram,size=1M"]

@@ -1,5 +1,5 @@
-"""Replies of volumes that their client has not taken yet, while other clients change the same blocks. The shard
-may read a block of a pool's disk in memory only when it sends the reply, as it does for lone disks."""
+"""Replies of volumes that their client has not taken yet, while other clients change the same blocks. If a
+pool's disk is in memory, the shard may leave a block there until it sends the reply, as for a lone disk."""
 
 import contextlib
 
@@ -71,7 +71,7 @@ def test_a_reply_that_waits_never_has_bytes_of_another_volume(serve, directory, 
 
 
 def test_a_reply_that_waits_has_no_bytes_of_a_write_that_failed(serve, directory):
-    """The write reaches one side of the mirror only, so that later reads do not see it."""
+    """Disk a fails the writes, so only disk b gets the new bytes. After that, reads go to disk a."""
     block = 8 << 10
     path, _ = lab(directory, "through", "mirror", block=block, size=SIZE)
     daemon = serve(path)

@@ -34,7 +34,7 @@ def test_a_delay_is_added_and_in_milliseconds(daemon):
 
 def test_delays_of_one_disk_share_their_lanes(daemon):
     """All handlers of a disk are one group, in which the lane that would finish an I/O soonest serves it. So a slower
-    handler never beats a faster one.
+    handler never delays an I/O that a faster one would finish sooner.
     """
     zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank")
     zinject(daemon, "-d", "c1t1d0", "-D", "25:2", "tank")

@@ -31,8 +31,8 @@ def mount():
     if libc.unshare(CLONE_NEWNS) != 0:
         complaint = f"tracefs is not mounted, and a mount namespace is refused ({os.strerror(ctypes.get_errno())}); {REMEDY}"
         return
-    # Mounts and unmounts on the machine still take effect in this namespace, but none of this namespace's reach the
-    # machine. Mounts made here do not appear on the machine.
+    # Mounts and unmounts on the machine still take effect in this namespace, but those in this namespace do not reach
+    # the machine.
     for words in (["mount", "--make-rslave", "/"], ["mount", "-t", "tracefs", "nodev", str(TRACEFS)]):
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode != 0:
