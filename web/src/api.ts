@@ -58,7 +58,8 @@ export class Api {
   }
 }
 
-/** Asks for a change, and then shows the words of `done`; after a power cut, these depend on the answer. */
+/** Asks for a change, and then shows `done`: words or, for a power cut, a function that makes words from the answer.
+ *  Returns whether the request succeeded. */
 export type Send = (method: string, path: string, body: unknown, done: string | ((crashed: Schemas["Crashed"]) => string)) => Promise<boolean>;
 
 /** Encodes a name as a part of a URL's path. */

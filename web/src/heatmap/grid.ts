@@ -100,8 +100,8 @@ const ZOOMED_ROWS = 64;
 /** Stands for the row of a bucket that is not in view. */
 export const NOWHERE = 0xffff;
 
-/** The rows for the I/Os in view. For latencies, the rows cover at least 10 µs to 1 s. `crop` is the share of all
- *  I/Os that the rows leave out, in millionths: those with the largest numbers. */
+/** The rows for the I/Os in view. For latencies, the rows cover at least 10 µs to 1 s. `crop` is the share of
+ *  all I/Os, in millionths, that may lie above the end of the axis; these I/Os count in the last row. */
 export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number, zoom: Zoom | null): Rows {
   if (zoom) return zoomedRows(layout, scale, all, zoom);
   const most = crop > 0 ? all.percentile(1_000_000 - crop) ?? all.max : all.max;

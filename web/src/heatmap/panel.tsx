@@ -59,7 +59,7 @@ interface SharedProps extends PanelProps {
 }
 
 const COLOURS: ColourScale[] = ["log", "linear", "rank"];
-/** The shares of all I/Os that the axis can leave out, in millionths: those with the largest numbers. */
+/** The shares of all I/Os, in millionths, that the user can let lie above the end of the axis. */
 const CROPS = [0, 1_000, 10_000];
 
 function HeatPanel(props: SharedProps) {

@@ -47,7 +47,7 @@ export function Plot(props: PlotProps) {
   const [ref, { width, height }] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const lines = timeLines(feed.past!, view, width);
-  // Before the browser paints, so that the picture and its labels are in the same frame.
+  // A layout effect draws before the browser paints, so the picture and its labels are in the same frame.
   useLayoutEffect(() => {
     const element = canvas.current;
     if (!element || width === 0) return;

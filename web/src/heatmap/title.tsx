@@ -48,8 +48,8 @@ function questions(feed: Feed, statistic: Statistic): [string, Statistic][] {
   const { layer, metric, by } = statistic;
   const found: [string, Statistic][] = [];
   for (const other of LAYERS.filter((one) => one !== layer && feed.namesOf(one).length > 0 && feed.metricsOf(one).some((has) => has.word === metric))) {
-    // Leave out these conditions: a volume's device is not a disk, and disks and volumes have different clients. Leave
-    // out what the other layer does not know, too.
+    // Leave out conditions on the device, the client, the rule and the lane: these differ between layers. Leave out
+    // what the other layer does not know, too.
     const known = feed.dimensionsOf(other).map((has) => has.word);
     const conditions = statistic.conditions.filter((one) => !/^(device|client|rule|lane)[=!]/.test(one) && known.some((word) => new RegExp(`^${word}[=!<>]`).test(one)));
     found.push([`of ${DEVICES[other]}`, { layer: other, metric, conditions, by: by === "device" || !known.some((word) => word === by) ? null : by }]);

@@ -63,7 +63,7 @@ export class Feed {
   answeredAt = 0;
   private startedNs: number | null = null;
   private pageTag: string | null = null;
-  /** The first second whose figures of all devices the feed has not read yet. */
+  /** The next second for which the feed reads the figures of all devices. */
   private next = 0;
   private failures = 0;
   private timer = 0;

@@ -8,7 +8,7 @@ import { Series, type Span } from "./series";
 
 /** The page reads at most this many columns at once, so that it soon has something to draw. */
 const PIECE = 900;
-/** If the source has counted a piece within this time, the page reads the rest at once, and draws only once more. */
+/** If the source has counted a piece within this time, the page reads the rest in one piece, and draws once more. */
 const QUICK_MS = 250;
 /** If the stream has not brought a second this many seconds after its end, the page asks for it. */
 const LATE = 3;
@@ -122,7 +122,8 @@ export class Follower {
     const from = Math.max(gap.from, gap.to - most * step);
     const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
     const answer = this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`);
-    // If the page cannot read the answer before this one, it does not await this one.
+    // If the page fails at the answer before this one, it never awaits this one. A failure of this one must not count
+    // as unhandled then.
     answer.catch(() => undefined);
     return { from, to: gap.to, answer };
   }

@@ -37,8 +37,8 @@ export class Histogram {
     this.counts[this.layout.bucketAt(ns)]! += 1;
   }
 
-  /** A percentile, in millionths; null unless at least one I/O is expected to lie above it, as on the command
-   *  line. */
+  /** The percentile at `ppm` millionths; null unless at least one I/O is expected to lie above it, as on the
+   *  command line. */
   percentile(ppm: number): number | null {
     if (this.count < Math.floor(1_000_000 / (1_000_000 - ppm))) return null;
     const rank = Math.ceil((this.count * ppm) / 1_000_000);

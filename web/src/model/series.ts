@@ -59,7 +59,7 @@ export class Series {
     this.addSpan({ from: at, to: at + 1 });
   }
 
-  /** The places in the layout of an answer's buckets. */
+  /** For each of an answer's buckets, its index in the layout. */
   private placesOf({ from }: Schemas["Buckets"]): number[] {
     return from.map((number) => this.layout.bucketAt(number));
   }

@@ -1,8 +1,8 @@
 // Statistics as they are written in addresses and on the command line: `disk.latency[op=write][client]`.
 
 export const OPS = ["read", "write", "flush", "trim", "zero", "cache"];
-/** The operations to which a rule on a disk can apply, in the words of `-T`, the usual choice first. The
- *  store of a path disk names its types of calls. */
+/** The operations to which a rule on a disk can apply, in the words of `-T`, the usual choice first. On
+ *  a path disk these are the types of calls that its store names. */
 export function opsOf(store: string): string[] {
   if (!store.startsWith("path:")) return ["read,write", ...OPS, "all"];
   const types = /,types=([a-z,]+)$/.exec(store)?.[1]?.split(",") ?? ["sync"];
@@ -33,7 +33,8 @@ export function written({ layer, metric, conditions, by }: Statistic): string {
   return `${layer}.${metric}${conditions.map((one) => `[${one}]`).join("")}${by === null ? "" : `[${by}]`}`;
 }
 
-/** Reads a statistic. A text that is not a statistic gives a sentence that explains why; the daemon knows the words. */
+/** Reads a statistic. If the text is not of a statistic's form, returns a sentence that explains why. The daemon checks
+ *  the words for metrics and facts. */
 export function readStatistic(text: string): Statistic | string {
   const [, layer, metric, brackets] = /^(\w+)\.(\w+)((?:\[[^\]]*\])*)$/.exec(text) ?? [];
   if (layer === undefined || metric === undefined || brackets === undefined) return "It is not of the form disk.latency[op=write][client].";

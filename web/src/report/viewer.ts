@@ -69,8 +69,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const LINES = 8;
 const ROWS = 500;
 
-/** Draws one figure over the intervals. The first column of words with several values decides the lines: one
- *  for each value. */
+/** Draws one figure over the intervals, with a line for each value of one column: the first column of words, times
+ *  excepted, that has several values. */
 function figure(place: Element, rows: Row[], names: string[], words: string[]): void {
   const select = make("select");
   for (const name of names) select.append(make("option", name));

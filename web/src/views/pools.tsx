@@ -63,7 +63,7 @@ function Levels({ feed, pool, before }: { feed: Feed; pool: Pool; before: Pool }
     <>
       <h3>Amplification <small>of the last {lasting(seconds * 1e9)}, without flushes; one scale for each column</small></h3>
       <LevelTable levels={levels} scale={levels} />
-      <h3>Its volumes <small>{volumes.length > 1 ? "on the same scales; an I/O that a queue joined from blocks of several volumes counts for the first" : ""}</small></h3>
+      <h3>Its volumes <small>{volumes.length > 1 ? "on the same scales; an I/O that a queue joined from blocks of several volumes counts for the volume of its first block" : ""}</small></h3>
       {volumes.map((volume) => (
         <Fragment key={volume.name}>
           <VolumeLine feed={feed} volume={volume} />

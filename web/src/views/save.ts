@@ -1,5 +1,5 @@
-// A worksheet as one HTML file: pictures and their data, which a browser can open from a file without any host. The
-// file's security policy forbids all scripts and all loading, and every word in the file is escaped.
+// A worksheet as one HTML file, with pictures and their data. A browser can show the file without any host. The file's
+// security policy forbids all scripts and all loading, and every word in the file is escaped.
 
 import { makeGrid, type View } from "../heatmap/grid";
 import { csv, download, escape, svg } from "../heatmap/export";

@@ -10,7 +10,7 @@ import { EventLane, Ruler } from "../ui/ruler";
 import { SPANS, TimeBar } from "../ui/timebar";
 import { saveAsHtml } from "./save";
 
-/** The cell under the cursor, of which the page has only one. */
+/** The cell under the page's only cursor. */
 export interface Cursor {
   second: number;
   panel: number;
@@ -20,7 +20,8 @@ export interface Cursor {
 const DEFAULT_SPAN = 300;
 const SPAN_MIN = 10;
 const SPAN_MAX = 30 * 86_400;
-/** The longest view in seconds. Longer views have minutes, which daemons remember longer than seconds, or hours. */
+/** The longest view whose columns are whole seconds. The columns of longer views are whole minutes, which daemons
+ *  remember longer than seconds, or hours. */
 const SECONDS_MAX = 3_600;
 
 export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }) {
