@@ -58,7 +58,7 @@ pub fn parse_bandwidth(text: &str) -> Result<u64, ParseError> {
     let rate = parse_size(text.strip_suffix("/s").unwrap_or(text))?;
     if rate == 0 {
         return Err(ParseError::new(format!(
-            "'{text}' would never end: give at least 1/s, or use --hang"
+            "I/Os at '{text}' would never end: give at least 1/s, or use --hang"
         )));
     }
     Ok(rate)

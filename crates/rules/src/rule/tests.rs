@@ -183,7 +183,7 @@ fn effects() -> impl Strategy<Value = (Effect, String)> {
 
 fn op_sets() -> impl Strategy<Value = OpSet> {
     (1..1_u16 << 11).prop_map(|bits| {
-        // Syncs count as flushes until a rule's disk is known.
+        // The parser turns syncs into flushes, because it does not know the rule's disk.
         let members = Op::ALL
             .into_iter()
             .filter(|op| *op != Op::Sync)

@@ -168,14 +168,14 @@ pub(super) enum DeviceError {
     IoPrefail,
 }
 
-/// Parses the name of an error, as zinject knows it.
+/// Parses zinject's name for an error.
 pub(super) fn parse_error(text: &str) -> Result<DeviceError, Refusal> {
     let reason = match text {
         "io" => return Ok(DeviceError::Io),
         "io-prefail" => return Ok(DeviceError::IoPrefail),
         "nxio" => "the disk would vanish, and NBD has no word for it",
         "checksum" | "decompress" | "decrypt" => "ZFS finds it above the device",
-        "dtl" => "it is about which side of a mirror is needed",
+        "dtl" => "it is about ZFS's log of the writes that a disk missed",
         "corrupt" | "noop" => "dashpot does not damage data",
         _ => {
             return Err(Refusal::usage(

@@ -115,7 +115,7 @@ impl Options {
             return Err(Refusal::usage(
                 2,
                 format!(
-                    "a device needs one pool name after its options, not {}: such as tank",
+                    "-d needs one pool name after the options, such as tank; the command has {}",
                     operands.len()
                 ),
             ));
