@@ -81,7 +81,7 @@ fn lone_disk(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A pool of one fluid disk with 4 GiB/s, and a volume to which 32 threads write blocks of 8 KiB.
+/// A pool of one disk, which has only a bus of 4 GiB/s. 32 threads write blocks of 8 KiB to a volume.
 fn pooled(throttle: ThrottleConfig, pattern: Pattern) -> Scenario {
     let model = DiskModel {
         bandwidth: Some(4 << 30),

@@ -31,7 +31,7 @@ pub(crate) enum Happening {
         /// The thread.
         thread: u32,
     },
-    /// A call reaches its link.
+    /// A call reaches its client's link to the lab.
     Link(u32),
     /// A call reaches the lab.
     Submit(u32),
@@ -84,8 +84,8 @@ impl Agenda {
         }
     }
 
-    /// Adds a rare event. It goes to the heap, because in a run it would keep out the frequent events that
-    /// come earlier.
+    /// Adds a rare event. It goes to the heap: at the end of a run, it would keep all events that are due
+    /// before it out of that run.
     pub(crate) fn set_rare(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         self.heap.push(Reverse(entry));

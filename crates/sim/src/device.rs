@@ -1,8 +1,8 @@
-//! A model of how long a disk takes for an I/O, which passes the bus, waits for a lane, and is served there.
+//! A model of how long a disk takes for an I/O. An I/O passes the bus, waits for a lane, and is served in it.
 //!
-//! The bus comes first because I/Os pass it in the order in which they are issued, and then book their lanes
-//! in the same order. The model therefore knows, when an I/O is issued, at what time it will end, and needs
-//! only one event for it.
+//! I/Os pass the bus in the order in which they are issued. Because the bus comes first, they also book their
+//! lanes in this order. So the model knows the end of an I/O as soon as the I/O is issued, and needs only one
+//! event for it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

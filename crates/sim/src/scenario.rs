@@ -77,11 +77,11 @@ pub struct DiskSpec {
     pub rules: Vec<(GroupId, Vec<RuleSpec>)>,
 }
 
-/// A model of how long a disk takes for an I/O, which passes the bus, waits for a lane, and is served there.
+/// A model of how long a disk takes for an I/O. An I/O passes the bus, waits for a lane, and is served in it.
 #[derive(Clone, Debug, Default)]
 pub struct DiskModel {
-    /// The rate of the bus, which I/Os pass one after another, in bytes per second. (A fluid disk has only a
-    /// bus.) Only the bytes of reads and writes pass the bus.
+    /// The rate of the bus, which I/Os pass one after another, in bytes per second. Only the bytes of reads
+    /// and writes pass the bus.
     pub bandwidth: Option<u64>,
     /// How many I/Os are served at the same time; `None` for any number.
     pub lanes: Option<u32>,

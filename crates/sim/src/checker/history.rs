@@ -1,10 +1,10 @@
 //! The possible contents of the sectors of one disk or volume, as far as its clients can know.
 //!
-//! A sector may hold the content of any write that no other write wholly follows. A write wholly follows an
-//! earlier write if it was submitted after the earlier write was acknowledged, and is itself acknowledged. A
-//! read may return any content that was possible at some moment between its submission and its reply. After a
-//! loss of power, the disks may hold even older contents: those that were possible when the last successful
-//! flush was submitted, but none from before a write with FUA.
+//! A write excludes the content of an earlier write if it was submitted after the earlier write had ended,
+//! and has succeeded. A sector may hold any content that no write has excluded. A read may return any content
+//! that was possible at some moment between its submission and its reply. After a loss of power, the disks
+//! may hold even older contents: all that were possible when the last successful flush was submitted, except
+//! those that a write with FUA has excluded.
 //!
 //! A write that failed or was aborted may or may not have taken effect, and the same is true of every trim.
 //! Failed and aborted writes and trims therefore exclude no other content.
@@ -201,8 +201,9 @@ fn may_return(versions: &[Version], content: Content, submitted: Moment) -> bool
         .any(|c| c == content)
 }
 
-/// Notes the content that a read has returned, if no write was in flight. The read shows which of several
-/// concurrent writes came last, so the sector cannot hold any other content.
+/// Notes the content that a read has returned, if the writes of all versions had succeeded before the read
+/// was submitted. The read shows which of several concurrent writes came last, so the sector cannot hold any
+/// other content.
 fn settle(versions: &mut [Version], content: Content, submitted: Moment, now: Moment) {
     let quiet = |version: &Version| {
         version.sure && version.replied.is_some_and(|replied| replied < submitted)

@@ -106,9 +106,9 @@ impl Layout {
         }
     }
 
-    /// Notes that a disk of a pool has trimmed sectors. Returns whether the trim is final. Under the dynamic
-    /// layout every trim is final, because the places then have no owner. If a power cut brings old data back
-    /// there, that is no fault, even if the same block has got the place again.
+    /// Notes that a disk of a pool has trimmed sectors. Returns whether the checker may treat the trim as
+    /// durable. Under the dynamic layout it may, because the places then have no owner. If a power cut brings
+    /// old data back there, that is no fault, even if the same block has got the place again.
     pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) -> bool {
         if self.dynamic[disk] {
             (first..first + sectors).for_each(|sector| self.vacate(disk, sector));

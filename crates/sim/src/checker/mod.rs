@@ -57,7 +57,7 @@ struct ClientWork {
     writing: Option<Writing>,
     /// The part of a read's reply that is known so far.
     reply: Vec<Content>,
-    /// The part of a buffer that is lent to the read, as the whole data of its reply.
+    /// The part of a buffer that is lent to the read. It holds all data of the read's reply.
     lent: Option<Span>,
     /// Whether a disk outside of pools works on the zio.
     at_disk: bool,
@@ -413,7 +413,7 @@ impl Checker {
             let (media, other) = (&self.media[disk], &self.media[first]);
             if let Some(sector) = media.difference(other) {
                 return Err(format!(
-                    "sector {sector} of disk {disk} holds {}, and of disk {first} {}",
+                    "sector {sector} holds {} on disk {disk}, but {} on disk {first}",
                     media.read(sector),
                     other.read(sector)
                 ));

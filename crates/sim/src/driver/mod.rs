@@ -268,9 +268,9 @@ impl Simulation {
         }
         self.standing += 1;
         if self.ended_now > ENDED_NOW_MAX + self.crowd {
-            let what = "time stands still: calls begin and end at one moment; give the \
-                        workload a think time or the time inside a call, its link a rate, or \
-                        the disk a service time";
+            let what = "time stands still: calls begin and end at one moment; let the \
+                        workload think between calls or spend time inside them, or give its \
+                        link a rate or the disk a service time";
             return Err(self.violation(what.into()));
         }
         if self.standing > STANDING_MAX + STEPS_OF_A_CALL * self.crowd {
@@ -371,8 +371,8 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// If more calls than the sum of this and `crowd` end at one moment, the simulator is in an endless loop. No
-/// throttle admits so many calls at once.
+/// If more calls than the sum of this and `crowd` end at one moment, the simulator is in an endless loop.
+/// With blocks of 8 KiB, writes reach ZFS's default maximum of dirty data (4 GiB) long before that, and wait.
 const ENDED_NOW_MAX: u64 = 1 << 22;
 /// If there are more events than this at one moment, the simulator is in an endless loop.
 const STANDING_MAX: u64 = 1 << 26;

@@ -229,7 +229,7 @@ fn part(all: Duration, percent: u64) -> Duration {
 
 const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
-    None => panic!("nothing of one is a ratio"),
+    None => panic!("0 of 1 is a ratio"),
 };
 /// The least time that a client thinks between calls. It bounds the number of calls if disks take no time.
 const THINK_LEAST: Duration = Duration::from_micros(500);

@@ -95,7 +95,8 @@ impl Workload {
         self.starts
     }
 
-    /// Decides what a thread does now. After a call, a thread of an open loop has another turn at once.
+    /// Decides what a thread does now. The thread of an open loop or of a trace has its next turn as soon as
+    /// it has begun a call.
     pub(crate) fn turn(&mut self, thread: u32, now: Instant) -> Turn {
         if now >= self.stops {
             return Turn::End;

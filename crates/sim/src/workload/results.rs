@@ -30,8 +30,8 @@ pub struct OpResults {
     pub at_client: Option<Box<Histogram>>,
     /// The latencies of calls that failed, from the beginning of a call to its end, in nanoseconds.
     pub failed_at_client: Option<Box<Histogram>>,
-    /// The latencies of calls that did not fail, from the submission to the disk or volume until its reply,
-    /// in nanoseconds.
+    /// The latencies of calls that did not fail, from the moment at which a call reached the disk or volume
+    /// until the reply, in nanoseconds.
     pub at_lab: Option<Box<Histogram>>,
 }
 

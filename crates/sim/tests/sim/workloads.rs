@@ -40,7 +40,7 @@ fn an_open_loop_begins_on_time_whatever_has_not_ended() {
     let mut began: Vec<u64> = seen.slowest.iter().map(|c| c.began.as_nanos()).collect();
     began.sort_unstable();
     assert_eq!(began[..4], [0, 333_333_333, 666_666_666, 1_000_000_000]);
-    assert_eq!(seen.op(Op::Write).calls, 16, "those that began up to 5 s");
+    assert_eq!(seen.op(Op::Write).calls, 16, "calls that began by 5 s");
     let bursts = results(workload(open(4, 2)), slow(ms(1)), ms(1_400));
     assert_eq!(bursts.op(Op::Write).calls, 6, "two each at 0, 0.5 and 1 s");
 }
@@ -58,7 +58,8 @@ fn a_closed_loop_spends_its_time_inside_at_the_disk_and_thinking() {
     };
     let seen = results(workload(load), slow(ms(2)), ms(1_000));
     let writes = seen.op(Op::Write);
-    // The loop repeats two writes of 10 ms each and a flush of 8 ms, for which the disk needs no time.
+    // A thread repeats two writes of 10 ms and a flush of 8 ms. Each of them takes 3 ms inside and 5 ms of
+    // thinking. Only a write takes time at the disk.
     assert_eq!((writes.calls, seen.op(Op::Flush).calls), (144, 70));
     assert_eq!(writes.at_client.as_ref().unwrap().mean(), Some(5_000_000));
     assert_eq!(writes.at_lab.as_ref().unwrap().max(), Some(2_000_000));
