@@ -35,9 +35,9 @@ pub struct Call {
 /// A system call, and the kind of program that makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// A program of the machine's own word size makes a call that the filter picks.
+    /// A program of the machine's own word size makes this call.
     Native(SystemCall),
-    /// A program of another word size makes the call.
+    /// A program of another word size makes this call.
     Foreign(SystemCall),
     /// A program of an unknown architecture makes the call with this number.
     Unknown(i32),
@@ -92,8 +92,8 @@ impl Listener {
         Listener(fd)
     }
 
-    /// Asks the kernel to wake the caller and the receiver on each other's CPU, because only one of the two
-    /// works at a time. Kernels before 6.6 refuse the request, and wake both on any CPU.
+    /// Asks the kernel to wake the receiver on the caller's CPU, and the caller on the receiver's, because
+    /// only one of the two works at a time. Kernels before 6.6 refuse the request, and wake both on any CPU.
     pub fn wake_nearby(&self) {
         // include/uapi/linux/seccomp.h: SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP.
         const SYNC_WAKE_UP: libc::c_ulong = 1;

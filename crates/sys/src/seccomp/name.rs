@@ -1,5 +1,5 @@
-//! Names that a thread uses. A thread may have a different root from this process. Absolute links then lead
-//! to the thread's root, and `..` stays within it.
+//! Names that a thread uses for files. A thread may have a different root from this process. Absolute links
+//! then start at the thread's root, and `..` does not lead out of it.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -10,10 +10,10 @@ use rustix::io::Errno;
 
 use super::facts::{DIRECTORY, PLACE, Place, Status, link};
 
-/// A name that a thread uses.
+/// A name that a thread uses for a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The root of the thread. Absolute links lead to it, and `..` does not lead out of it.
+    /// The root of the thread. Absolute links start at it, and `..` does not lead out of it.
     pub root: String,
     /// The directory of the thread from which the name starts.
     pub base: String,
@@ -129,7 +129,7 @@ fn trimmed(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether the last part of a name is `.` or `..`, which name no entry of their own in a directory.
+/// Whether the last part of a name is `.` or `..`. These stand for directories that have other names.
 fn is_dots(name: &[u8]) -> bool {
     let last = name.rsplit(|byte| *byte == b'/').next();
     matches!(last, Some(b"." | b".."))

@@ -18,7 +18,7 @@ use crate::bell_ring::{BellRing, is_transient};
 ///
 /// The driver keeps the server's commands until it has requests for them. A command that never gets a request
 /// ends when the block device or the thread ends. If a queue is dropped earlier, its ring stays until the
-/// thread ends. If the ring were dropped, the kernel would take the commands back while the driver completes
+/// thread ends. If the ring were dropped, the kernel would cancel the commands while the driver completes
 /// them.
 pub struct Queue {
     ring: ManuallyDrop<BellRing>,
@@ -124,7 +124,7 @@ impl Queue {
     /// Fails all requests that the server holds.
     pub fn fail_held(&mut self) {
         for tag in 0..self.held.len() as u16 {
-            // If the call fails, the driver takes no more answers.
+            // A failure means that the driver takes no more answers.
             let _ = self.finish(tag, Err(Errno::IO));
         }
         let _ = self.submit();
@@ -225,8 +225,8 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// The driver notices that the thread has ended only if it has commands from that thread, so this method
-    /// first gives the driver all commands.
+    /// The driver notices the end of a thread only if the driver has commands from that thread. This method
+    /// therefore fails all requests that the server holds, which gives the driver a command for each of them.
     fn drop(&mut self) {
         while self.next_event().is_some() {}
         self.fail_held();
