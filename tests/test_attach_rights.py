@@ -95,7 +95,7 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
 
 
 def test_under_sudo_a_daemon_at_a_tcp_address_is_found_with_its_token(attach, user):
-    """Under sudo, the helper of `serve --attach`, and `attach` itself, must find the daemon's TCP address and
+    """Under sudo, the attacher of `serve --attach`, and `attach` itself, must find the daemon's TCP address and
     token."""
     uid, env = user
     ready = pathlib.Path(f"/tmp/dashpot-{uid}/ready")

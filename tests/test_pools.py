@@ -256,7 +256,7 @@ def test_small_writes_into_large_records_show_their_cost(serve, directory):
     # Each write reads its record and writes it whole.
     assert (tank["disks"]["writes"], tank["disks"]["written_bytes"]) == (writes, writes * (128 << 10))
     assert tank["amplification"]["written_bytes"] == 16
-    assert "Each of their writes made the disks read" in daemon.cli("amplification", "tank").stdout
+    assert "For each of their writes the disks did" in daemon.cli("amplification", "tank").stdout
 
 
 @requires("fio")

@@ -134,8 +134,8 @@ def test_reads_that_writes_cause_are_counted_against_the_writes(lab):
             'target = "tank/v"\nrate = 100\nread = "%s"\n[sim]\nlasts = "3s"\n')
     only_writes = lab(pool % "0%")
     text = sim(only_writes).stdout
-    found = re.search(r"^The clients of tank only write\. Each of their writes made the disks read ([\d.]+) times, "
-                      r"and read ([\d.]+) times its bytes", text, re.M)
+    found = re.search(r"^The clients of tank only write\. For each of their writes the disks did ([\d.]+) reads, "
+                      r"and for each written byte they read ([\d.]+) bytes", text, re.M)
     assert found and 0.8 < float(found[1]) <= 1 and 13 < float(found[2]) <= 16, text
     [volumes] = as_json(only_writes)[0]["pools"]
     times = volumes["amplification"]

@@ -185,8 +185,8 @@ impl Levels {
         let times = self.amplification;
         match (times.reads_per_write, times.read_bytes_per_written_byte) {
             (Some(reads), Some(bytes)) if reads > 0.0 => format!(
-                "The clients of {name} only write. Each of their writes made the disks read {reads:.2} \
-                 times, and read {bytes:.2} times its bytes (read-modify-write).\n"
+                "The clients of {name} only write. For each of their writes the disks did {reads:.2} \
+                 reads, and for each written byte they read {bytes:.2} bytes (read-modify-write).\n"
             ),
             _ => String::new(),
         }
@@ -278,7 +278,7 @@ mod tests {
             tank  volumes    0     0  200  1.56M   -    -     -      -
             tank  queues   200   25M  200    25M   -    -  1.00  16.00
             tank  disks    200   25M  200    25M   -    -  1.00  16.00
-            The clients of tank only write. Each of their writes made the disks read 1.00 times, and read 16.00 times its bytes (read-modify-write).
+            The clients of tank only write. For each of their writes the disks did 1.00 reads, and for each written byte they read 16.00 bytes (read-modify-write).
 
         "#]].assert_eq(&page(Room::UNBOUNDED).to_string());
         let narrow = Room(Some(80));
@@ -315,8 +315,8 @@ mod tests {
             tank/log  volumes    0      0  100   800K   -    -     -      -
             tank/log  queues     0      0  100   800K   -    -  1.00   1.00
             tank/log  disks      0      0  100   800K   -    -  1.00   1.00
-            The clients of tank/db only write. Each of their writes made the disks read 1.00
-            times, and read 16.00 times its bytes (read-modify-write).
+            The clients of tank/db only write. For each of their writes the disks did 1.00
+            reads, and for each written byte they read 16.00 bytes (read-modify-write).
 
         "#]]
         .assert_eq(&page.to_string());

@@ -120,11 +120,11 @@ impl DiffReport {
     fn here_line(&self) -> String {
         let slow = match &self.slow {
             Some(words) => format!("with {words}"),
-            None => "slower than the 99th percentile there".to_owned(),
+            None => "were slower than the 99th percentile there".to_owned(),
         };
         let here = &self.comparison.here;
         format!(
-            "Here: {} I/Os in {}, of which {} {slow}: {} of slow time.",
+            "Here: {} I/Os in {}, of which {} {slow}. Slow time: {}.",
             thousands(here.count),
             short_time(here.elapsed_ns),
             thousands(here.slow_count),
@@ -194,7 +194,7 @@ fn wait_word(wait: Dimension) -> &'static str {
 
 fn there_line(there: &SideSum) -> String {
     format!(
-        "There: {} I/Os in {}, of which {} were as slow: {}.",
+        "There: {} I/Os in {}, of which {} were as slow. Slow time: {}.",
         thousands(there.count),
         short_time(there.elapsed_ns),
         thousands(there.slow_count),
@@ -339,9 +339,9 @@ mod tests {
         assert_fits(Room(Some(80)), &text);
         expect![[r#"
             Slower: device d3 has 98 % of the slow time and 10 % of the I/Os.
-            Here: 12,345 I/Os in 60.0s, of which 310 slower than the 99th percentile there:
-            6.20s of slow time.
-            There: 12,345 I/Os in 60.0s, of which 2 were as slow: 40.0ms.
+            Here: 12,345 I/Os in 60.0s, of which 310 were slower than the 99th percentile
+            there. Slow time: 6.20s.
+            There: 12,345 I/Os in 60.0s, of which 2 were as slow. Slow time: 40.0ms.
 
             DIMENSION  value                                 slow time %  I/Os %  slow I/Os
             device     d3                                           98.2    10.1        300

@@ -83,7 +83,7 @@ pub struct Columns {
     pub to_ns: u64,
     /// The length of a column.
     pub step_ns: u64,
-    /// The daemon remembers every I/O that the statistic needs from this moment on.
+    /// From this moment until now, the daemon has forgotten no I/O that the statistic needs.
     pub since_ns: u64,
     /// The moment of this answer.
     pub now_ns: u64,

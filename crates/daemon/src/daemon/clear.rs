@@ -53,7 +53,7 @@ impl Daemon {
         Ok(Cleared { rules, failed })
     }
 
-    /// Returns to the state in which the lab starts: releases and clears every rule, forgets cleared rules,
+    /// Restores the state in which the lab starts: releases and clears every rule, forgets cleared rules,
     /// resumes every disk, and arms the lab's rules. A reset keeps the counters of disks.
     pub async fn reset(&self) -> Reset {
         let mut registry = self.registry.lock().await;

@@ -3,8 +3,8 @@
 //!
 //! A client that has not shown the token is a stranger. A stranger may send one request over a connection,
 //! has little time, and takes one of few places. When all places are taken, a new client takes the place of
-//! the oldest stranger that has sent no request for a moment. A client with the token therefore gets in,
-//! whatever the strangers do.
+//! the oldest stranger that has not sent its request yet, once that stranger has been there for half a
+//! second. A client with the token therefore gets in, whatever the strangers do.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -159,5 +159,5 @@ const IN_FLIGHT: Metric = Metric(
 const BACKLOG: Metric = Metric(
     "rule_backlog",
     Some(Unit::Seconds),
-    "Time until the rule's first lane is free",
+    "Time until a lane of the rule is free and, if the rule limits the bandwidth, all booked transfers are done",
 );

@@ -84,9 +84,7 @@ impl Attacher {
         // detach.
         let command = command.arg0(ATTACHES).process_group(0);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let process = command
-            .spawn()
-            .context("cannot start the helper that attaches")?;
+        let process = command.spawn().context("cannot start the attacher")?;
         protect();
         if let Some(caller) = &caller {
             caller.become_again()?;
@@ -203,7 +201,7 @@ fn read(stdout: ChildStdout) -> anyhow::Result<Done> {
     if answer.is_empty() {
         bail!("{GONE}: 'dashpot detach --stale' removes what it has made");
     }
-    serde_json::from_str(&answer).context("the helper that attaches has given no answer")
+    serde_json::from_str(&answer).context("the attacher has given no answer")
 }
 
 fn say(attacher: &mut Child, line: &str) -> anyhow::Result<()> {
@@ -213,7 +211,7 @@ fn say(attacher: &mut Child, line: &str) -> anyhow::Result<()> {
 
 /// The line that makes the attacher detach what it has attached.
 const DETACH: &str = "detach\n";
-const GONE: &str = "the helper that attaches is gone";
+const GONE: &str = "the attacher is gone";
 
 /// Protects the memory of a process that will serve block devices.
 fn protect() {

@@ -33,7 +33,7 @@ pub(super) const POOL_KEYS: [Key; 4] = [
         kind: "path",
         example: "\"tank.bitmap\"",
         default: "none",
-        meaning: "A file, relative to the lab file, that keeps where the sides of mirrors on `dev:` stores may differ. Without it, they are copied at every start. A `file:` store keeps this in an attribute of its file ([mirrors](power-cuts.md#mirrors)).",
+        meaning: "A file, relative to the lab file, in which the daemon notes where the sides of mirrors on `dev:` stores may differ. Without this file, every start copies one side of such a mirror to the others. For a `file:` store, the daemon keeps these notes in an attribute of the store's file ([mirrors](power-cuts.md#mirrors)).",
     },
     Key {
         name: "ram",

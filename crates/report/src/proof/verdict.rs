@@ -95,7 +95,7 @@ pub(super) struct Judgement {
     pub(super) why: String,
 }
 
-/// The store may have been too slow for at most this share of zios, in percent.
+/// The largest share, in percent, of zios for which the store may be slower than the rule.
 const OVERRUN_SHARE: u64 = 1;
 /// The largest share, in percent, of zios that a rule of another group may decide. This leaves room for
 /// another rule that decides a tail of 5 % and, by chance, a few more zios.
@@ -180,7 +180,7 @@ impl Facts<'_> {
         (overrun * 100 > all * OVERRUN_SHARE).then(|| {
             format!(
                 "{} were not delayed, because the store was slower than the rule: --mode add \
-                 delays them all the same",
+                 delays I/Os all the same",
                 share(overrun, all)
             )
         })

@@ -233,7 +233,7 @@ pub(crate) async fn clear_many(
     cleared(daemon, scope, clearing.release).await
 }
 
-/// Returns to the state in which the lab starts: releases and clears every rule, resumes every disk, and arms
+/// Restores the state in which the lab starts: releases and clears every rule, resumes every disk, and arms
 /// the lab's rules.
 #[utoipa::path(post, path = "/v1/reset", operation_id = "reset", tag = "rules",
     responses(
