@@ -1,6 +1,6 @@
 """Holds the system calls of two programs: a static one that syncs a log, and PostgreSQL. Compares the number of held
-calls with the number that strace counts, and the cost of calls that are not held with their cost under strace's
-injection.
+calls with the number that strace counts. Also measures the cost of a call that is not held, under dashpot and under
+strace's injection, and compares the two.
 """
 
 import contextlib

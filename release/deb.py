@@ -1,4 +1,5 @@
-"""Debian packages: an `ar` archive of a version, the control files and the data (man 5 deb)."""
+"""Debian packages: an `ar` archive of three members, which are the version of the format, the control files and the
+data (man 5 deb)."""
 
 import hashlib
 import lzma

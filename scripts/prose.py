@@ -1,4 +1,4 @@
-"""Finds headless sentences: sentences that begin with a who, what or nobody that stands for a noun.
+"""Finds headless sentences. A headless sentence begins with "who", "what" or "nobody" in place of a noun.
 
 This module reads comments, docstrings, pages, and strings that begin with such a word. A question may begin with such
 a word, and so may words in quotation marks.
@@ -70,7 +70,7 @@ def files(root):
 
 
 def check_headless(repository):
-    """No sentence or heading begins with a who, what or nobody that stands for a noun."""
+    """No sentence or heading begins with "who", "what" or "nobody" in place of a noun."""
     for file in files(repository.root):
         for line, sentence in headless(file.read_text(), file.suffix):
             words = sentence.split()

@@ -165,8 +165,8 @@ def test_quantize_divides_by_the_time_that_passed(daemon):
 
 
 def test_snoop_says_that_the_daemon_was_started_again(directory, serve):
-    """snoop must say that the daemon was started again. snoop asks 20 times a second; if a request is on its
-    way when the daemon is killed, snoop reports that first, and the test tries again.
+    """snoop must say that the daemon was started again. snoop asks 20 times a second. If a request is on its
+    way when the daemon is killed, snoop reports the lost connection first, and the test tries again.
     """
     said = ""
     while "the daemon was started again" not in said:

@@ -70,8 +70,8 @@ dashpot dmsetup remove slow
 
 
 def test_a_running_daemon_is_locked_when_it_is_attached(guest):
-    """`attach` makes a running daemon lock its memory: another process can raise the daemon's limit of locked
-    memory, but cannot mark its threads."""
+    """`attach` must raise the limit of locked memory of a running daemon, and the daemon must then lock its memory.
+    `attach` cannot mark the daemon's threads as I/O flushers, because a thread can mark only itself."""
     said = guest(USER + """
 ulimit -l 64
 setpriv --reuid=1000 --regid=1000 --clear-groups dashpot serve -d d=ram,size=8M --api unix:/run/me/api.sock \\

@@ -48,7 +48,8 @@ async function savedSeconds() {
   return [...new Set((await saved()).map(([time]) => time))].map((time) => Math.round(Date.parse(time) / 1_000));
 }
 
-/** Saves the file again until its last second is `second` or up to a minute later, and returns its seconds. */
+/** Saves the file repeatedly until its last second is at least `second`, and less than a minute after `second`.
+ *  Returns the seconds of the file. */
 async function savedUpTo(second) {
   for (;;) {
     const seconds = await savedSeconds();

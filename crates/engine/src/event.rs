@@ -49,7 +49,8 @@ pub struct Event {
     pub admitted: Instant,
     /// When the zio was issued to the disk, after any suspension. The disk applied its rules at this moment.
     pub issued: Instant,
-    /// When the driver asked the store to work, after any hold that comes first.
+    /// When the driver asked the store to work. If a rule held the zio before the store's work, that hold is
+    /// over at this moment.
     pub started: Instant,
     /// When the store finished its work.
     pub store_done: Instant,

@@ -271,8 +271,9 @@ impl Flights {
         self.late[zio.device.0 as usize].remove(&(zio.arrived, zio.id.0));
     }
 
-    /// Puts a zio at the end of its disk's list, but ahead of zios whose headers arrived later and whose
-    /// payloads were complete earlier.
+    /// Puts a zio into its disk's list, which has the order in which headers arrived. If the payloads of
+    /// later headers were complete earlier, their zios are already in the list, and the new zio goes ahead of
+    /// them.
     #[inline]
     fn link(&mut self, zio: &Zio) {
         let (id, disk) = (zio.id.0, zio.device.0 as usize);

@@ -233,7 +233,8 @@ pub struct RuleView<'a> {
     /// The counters for the zios that were checked against the rule before its last update. A former version
     /// of the rule may still hold some of these zios. `None` if the rule was never updated.
     pub past: Option<&'a RuleCounts>,
-    /// How long until the rule's first lane is free or, if this is later, until the disk's bandwidth is free.
+    /// How long until a lane of the rule is free or, if the rule limits the bandwidth and this is later,
+    /// until all booked transfers are done.
     pub backlog: Duration,
 }
 

@@ -88,7 +88,8 @@ pub struct RuleSnapshot {
     pub now: u64,
     /// The rule's counters since its last update; `None` if the rule was never updated.
     pub since_update: Option<Box<RuleCounts>>,
-    /// How long it takes until a lane of the rule is free.
+    /// How long until a lane of the rule is free or, if the rule limits the bandwidth and this is later,
+    /// until all booked transfers are done.
     pub backlog: Duration,
     /// In how many seconds the rule's shard was overloaded since the rule was armed or last updated.
     pub overloaded_seconds: u64,
@@ -129,7 +130,7 @@ impl RuleSnapshot {
     }
 }
 
-/// The counts of a shard since its start, or since a rule's mark.
+/// The counts of a shard since its start, or since a rule was armed or last updated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// In how many seconds the shard was overloaded.

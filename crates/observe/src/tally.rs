@@ -1,8 +1,8 @@
 //! A tally counts the finished I/Os that a question selects, by device, type and value of a breakdown.
 //!
 //! Sources that get single I/Os (the kernel, a simulation, a recording, a daemon's events) count with a
-//! tally. A daemon also counts on its data path. There, its collector uses a table of its own, because the
-//! collector keeps the counts of each second separately.
+//! tally. The daemon's own collector counts in a table instead, because it keeps the counts of each second
+//! separately.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -180,8 +180,8 @@ impl Tally {
     }
 
     /// Counts I/Os that have the same names as `like`, if the predicates select these names. The I/Os' times
-    /// at the device must be in the range that the question asks for. The question must need no numbers of
-    /// single I/Os: see [`Question::needs`].
+    /// at the device must be in the range that the question asks for. The question must need no figures of
+    /// single I/Os, such as their latencies: see [`Question::needs`].
     pub fn add_counts(&mut self, like: &FinishedIo, count: u64, bytes: u64) {
         if self.predicates.select_names(like) {
             let Place(place) = self.place(like);

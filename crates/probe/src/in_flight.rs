@@ -19,8 +19,8 @@ pub struct InFlight {
     /// Whether the driver has received the I/O.
     pub issued: bool,
     /// Whether the I/O's end may be among the lost events. An end that arrives now may belong to another I/O,
-    /// so the probe does not report this I/O as finished. The probe gives up a doubtful I/O when it next
-    /// finds nothing in flight on the disk.
+    /// so the probe does not report this I/O as finished. The probe gives up a doubtful I/O at the latest
+    /// when it next finds that the kernel has nothing in flight on the disk.
     pub doubtful: bool,
     /// The task that asked for the I/O, if known.
     pub submitter: Option<Submitter>,

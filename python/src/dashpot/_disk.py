@@ -53,8 +53,8 @@ class Disk:
         return [rule["id"] for rule in armed]
 
     def clear(self, release: bool = True) -> None:
-        """Clears the disk's rules. The I/Os that the rules hold complete now, or, without `release`, when they are
-        due."""
+        """Clears the disk's rules. The I/Os held by the rules complete now; without `release`, they complete when they
+        are due."""
         query = f"disk={segment(self.name)}&release={str(release).lower()}"
         self._daemon.raise_failed(self._daemon.api.send("DELETE", f"/v1/rules?{query}"))
 

@@ -103,7 +103,7 @@ class Rule:
         self.words = words
 
     def clear(self, release: bool = True) -> None:
-        """Clears the rule; the I/Os that it holds complete now, or, without `release`, when they are due."""
+        """Clears the rule. The I/Os held by it complete now; without `release`, they complete when they are due."""
         if self._last is None:
             for number in self._ids:
                 self._clear_one(number, release)

@@ -1,5 +1,5 @@
 // The seconds that the page knows, with the wall clock's time of each second. A second without I/O is idle only if
-// the source remembers the second. Every other second is unknown, and the page knows the reason.
+// the source remembers the second. A second that the source does not remember is unknown, and the page knows why.
 
 import type { Schemas } from "../api";
 import type { Series, Span } from "./series";

@@ -125,7 +125,8 @@ impl Sides {
     }
 }
 
-/// Opens a recording at the layer that the user asks for, or else at the layer that clients see.
+/// Opens a recording at the layer that the user asks for. By default, this is the layer of disks, as their
+/// clients see them, or of volumes, if the recording has no disks.
 fn open(recording: &Path, args: &DiffArgs) -> anyhow::Result<Recorded> {
     let whole = Recorded::open(recording, &args.devices)?;
     let whole = match args.layer {

@@ -94,7 +94,7 @@ async fn serve_lab(
     let _ignored = Signals::catch(USERS)?;
     let mut places = Places::default();
     let is_handed = !handed.is_empty();
-    // A client's own server may run beside another daemon, so the API of such a server is private.
+    // If a client started this process and handed it sockets, another daemon may run: use a private API.
     let api = api.or(is_handed.then_some(&Listen::Private));
     // Bind first: if another daemon already runs, this process must not touch its stores.
     let api = HttpListener::bind("--api", &places.api(api)?).await?;

@@ -53,7 +53,7 @@ pub(super) struct Watched {
 #[derive(Clone, Copy)]
 struct Counters {
     breakdown: Option<Breakdown>,
-    /// Whether only I/Os that failed count.
+    /// Whether the question is only about failed I/Os.
     only_failed: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The rules of one disk: their decisions about each zio, and the fate of their promises.
+//! The rules of one disk: their decisions about each zio, the bookings that they make for it, and what
+//! becomes of these bookings when the rules change.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -15,7 +16,7 @@ use crate::stops::Stops;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, OpSet, ZioId};
 
-/// The rules of one disk and all their promises.
+/// The rules of one disk and all their bookings.
 #[derive(Debug, Default)]
 pub(crate) struct Injector {
     /// The rules, sorted by id, which is the order of their registration.
@@ -269,7 +270,7 @@ impl Injector {
         self.schedule_transfer(flight, place);
     }
 
-    /// Makes a zio that has reached the bandwidth wait until its transfer is done.
+    /// Makes a zio whose transfer is booked wait until the transfer is done.
     fn schedule_transfer(&self, flight: &mut Flight, place: BookingId) {
         flight.target = self.bookings.get(place).end();
         if flight.before_only {

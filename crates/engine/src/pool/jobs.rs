@@ -66,9 +66,9 @@ pub(super) enum Stage {
     Extents,
     /// Extents that the pool has begun to write since the job began.
     Begun,
-    /// Blocks with versions of their own. This stage is the last, so it also finds the blocks of extents that
-    /// have got such a version meanwhile. The opposite cannot happen: no extent takes the place of a block
-    /// that the job still has to look at.
+    /// Blocks with versions of their own. This stage is the last, so if a block of an extent has got a
+    /// version of its own meanwhile, this stage finds that block, too. The opposite cannot happen: no extent
+    /// takes the place of a block that the job still has to look at.
     Blocks,
 }
 

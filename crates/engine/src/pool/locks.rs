@@ -129,7 +129,7 @@ impl Volume {
     }
 
     /// The first block from `first` to `end` that a request uses or waits for. If the caller `has_turn`,
-    /// other requests may wait for the first block.
+    /// the first block is no obstacle merely because other requests wait for it.
     pub(super) fn first_obstacle(&self, first: u32, end: u32, has_turn: bool) -> Option<u32> {
         let in_way = |at: &u32| {
             let lock = self.locks.get(*at);

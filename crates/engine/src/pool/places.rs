@@ -214,7 +214,7 @@ impl Part {
 /// Gives places to new blocks.
 impl Pool {
     /// Whether a write can go into the queues of its disks now. If the write needs a place first, it waits
-    /// for the place. If no disk has any block of the write, there is nothing to write.
+    /// for the place. A write of zeroes needs none: if no disk has any of its blocks, there is nothing to do.
     #[inline]
     pub(super) fn can_be_queued(&mut self, id: u32) -> bool {
         self.writes[id].sides > 0 || self.file(id)

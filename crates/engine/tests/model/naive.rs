@@ -1,7 +1,7 @@
 //! The naive model: the semantics of injection in their plainest and slowest form.
 //!
-//! The model keeps lists and scans them. It computes each answer about a zio's wait anew from the bookings,
-//! and never removes an item only to be faster.
+//! The model keeps lists and scans them. It computes each answer about a zio's wait anew from the bookings.
+//! It removes an item only if the semantics demand it, never to save time.
 
 mod commands;
 mod ends;
@@ -26,8 +26,8 @@ pub(crate) struct Naive {
     /// The zios that the model still has, in the order of their arrival.
     tickets: Vec<Ticket>,
     issued: u64,
-    /// All transfers that have reached the bandwidth's server, except those that were given back, the oldest
-    /// first.
+    /// The disk's bandwidth is a server that does one transfer at a time. This list has all transfers that
+    /// have reached the server, except those that were given back, the oldest first.
     transfers: Vec<Transfer>,
     suspension: Option<Suspension>,
     /// Commands to suspend that wait until no zio is in flight.
@@ -76,7 +76,7 @@ struct Charge {
     /// The lowest bandwidth that applies to the zio, with its rule; of equal bandwidths, that of the older
     /// rule.
     rate: Option<(u64, RuleId, Mode)>,
-    /// Whether the zio reached the server of the bandwidth before the model asked the store.
+    /// Whether the zio reached the server of [`Naive::transfers`] before the model asked the store.
     served_before: bool,
     /// When a command last cleared rules and released their zios. The next stage of the zio does not begin
     /// before this moment.

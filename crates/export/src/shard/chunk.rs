@@ -1,9 +1,9 @@
 //! A chunk: a batch of replies, as the shard offers it to the transport.
 //!
 //! Only heads are written into the chunk; data stays where it is until the kernel copies it. So the bytes of
-//! a RAM disk are copied only once, and a chunk that its client does not take holds only heads. The data of
-//! other reads waits in a zio's buffer, or in a block that the engine has lent to the zio. The budget counts
-//! this data.
+//! a RAM disk are copied only once, and a chunk that its client does not take holds only heads. If the data
+//! of a read is not on a RAM disk, it waits in the zio's buffer, or in a block that the engine has lent to
+//! the zio. The budget counts this data.
 
 use std::io::IoSlice;
 

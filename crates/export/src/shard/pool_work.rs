@@ -87,8 +87,8 @@ impl Shard {
     }
 
     /// Moves the bytes of a zio between its blocks and a store in memory. A block that is only for a reply
-    /// stays on its disk until the shard sends the reply, unless the block takes several chunks: after the
-    /// first chunk, the shard would have to load all of the block anyway.
+    /// stays on its disk until the shard sends the reply, unless the block is too large for one chunk of
+    /// replies: after the first chunk, the shard would have to load all of the block anyway.
     fn move_in_memory(&mut self, zio: &Zio) {
         let disk = zio.device;
         let for_replies = zio.op == Op::Read && self.engine.reads_only_for_replies(zio.id);

@@ -7,10 +7,11 @@
 //! than 1 ms does not count as a stop, because an ordinary wake-up sometimes takes that long.
 //!
 //! A shard that sleeps until something arrives cannot tell whether it wakes late. So while clients are
-//! connected, the shard asks to be woken every 20 ms, or every second after a second without requests and
-//! replies. The shard may count too little of a stop, by up to this interval. (The arrival times of bytes
-//! cannot help, because the kernel does not record them on unix stream sockets.) Under some hypervisors, the
-//! kernel counts a stop as CPU time of the thread, and the shard mistakes the stop for work.
+//! connected, the shard asks to be woken every 20 ms. Once a second has passed without requests and replies,
+//! it asks to be woken only once per second. The shard may count too little of a stop, by up to the interval
+//! between two wake-ups. (The arrival times of bytes cannot help, because the kernel does not record them on
+//! unix stream sockets.) Under some hypervisors, the kernel counts a stop as CPU time of the thread, and the
+//! shard mistakes the stop for work.
 
 use dashpot_engine::{Duration, Instant};
 

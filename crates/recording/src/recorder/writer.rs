@@ -222,7 +222,7 @@ impl Writer {
 
     /// Deletes files until the remaining files and `more` bytes fit: first the oldest files of seconds and marks,
     /// if these take more than their part of the size, then files of I/Os. The writer makes room before it writes
-    /// a file, so that the recording never takes more than its bytes.
+    /// a file, so that the recording never takes more than [`Options::keep_bytes`].
     fn make_room(&mut self, more: u64) -> Result<(), RecordingError> {
         let part = self.options.keep_bytes / COUNTS_PART;
         self.shrink_marks(part / MARKS_PART)?;

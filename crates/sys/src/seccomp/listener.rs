@@ -68,8 +68,8 @@ pub enum NotInstalled {
 }
 
 impl Listener {
-    /// Installs a filter that notifies these calls of the calling thread and of its later descendants.
-    /// From then on, these threads cannot gain privileges by execve.
+    /// Installs a filter that makes the kernel report these calls to the listener, if the calling thread or
+    /// a later descendant of it makes them. From then on, these threads cannot gain privileges by execve.
     pub fn install(calls: &[Notified]) -> Result<Listener, NotInstalled> {
         if NUMBERINGS.is_empty() {
             return Err(NotInstalled::UnknownMachine);

@@ -1,5 +1,6 @@
-//! The part of a recording that a thread of its own watches. So a daemon that hangs does not keep the
-//! recorder from reading the kernel's events, which the kernel overwrites when they are not read in time.
+//! The part of a recording whose disks a separate thread watches, not the thread that records. So a daemon
+//! that hangs does not keep the recorder from reading the kernel's events, which the kernel overwrites when
+//! they are not read in time.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -18,7 +19,8 @@ pub(super) struct Apart {
     /// Asks for the I/Os in flight.
     ask: Sender<()>,
     stop: Stop,
-    /// By how much the part's times may be off the axis that both parts share.
+    /// The part's times are on the clock that both parts share, and may be off by up to this many
+    /// nanoseconds.
     pub(super) off_ns: u64,
     /// When the thread last sent a message.
     heard: Instant,
@@ -33,7 +35,7 @@ pub(super) struct Apart {
 
 /// A message of the thread.
 enum Told {
-    /// The watch has begun. Its times may be off the common axis by at most this many nanoseconds.
+    /// The watch has begun. Its times may be off by at most this many nanoseconds.
     Begun(u64),
     Seen(Box<Seen>),
     Changes(Vec<Change>),

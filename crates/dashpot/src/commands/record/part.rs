@@ -13,7 +13,8 @@ pub(super) struct Part<'a> {
     pub(super) owner: Owner,
     /// Whether the recording has the disks of another owner, too.
     pub(super) is_beside: bool,
-    /// By how many nanoseconds the part's times may be off the axis that both owners share.
+    /// The part's times are on the clock that both owners share, and may be off by up to this many
+    /// nanoseconds.
     pub(super) off_ns: u64,
     /// The names of the devices, by layer.
     devices: Vec<(Layer, Vec<String>)>,
@@ -74,7 +75,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Makes this one of two parts, with its times on the axis that both parts share.
+    /// Makes this one of two parts, with its times on the clock that both parts share.
     pub(super) fn beside(mut self, ahead_ns: u64) -> Part<'a> {
         self.is_beside = true;
         self.off_ns = match &mut self.watch {

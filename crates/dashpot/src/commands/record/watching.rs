@@ -48,7 +48,7 @@ pub(super) fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Option<Vec<Fini
     Some(known?.concat())
 }
 
-/// Puts the times of all sources on one axis. Returns by how much these times may be off that axis.
+/// Puts the times of all sources on one clock. Returns by how many nanoseconds these times may be off.
 pub(super) fn put_on(sources: &mut [Box<dyn Source + '_>], ahead_ns: u64) -> u64 {
     let each = sources.iter_mut().map(|source| source.put_on(ahead_ns));
     each.max().unwrap_or_default()
