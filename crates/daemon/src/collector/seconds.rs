@@ -131,7 +131,7 @@ impl Steps {
         let at = self.steps.partition_point(|step| step.number < number);
         let is_there = self.steps.get(at).is_some_and(|step| step.number == number);
         if !is_there {
-            if at == 0 && self.steps.len() == self.bounds.most {
+            if number < self.since {
                 return None;
             }
             let cells = SecondCells::default();
@@ -185,4 +185,7 @@ const BOUNDS: [Bounds; 3] = [
 /// The most seconds that are remembered.
 pub(super) const SECONDS: usize = 3_600;
 /// The most bytes that the seconds may take. The minutes have the same bound, and so do the hours.
-pub(super) const SIZE: usize = 32 << 20;
+const SIZE: usize = 32 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use proptest::sample::select;
 
 use super::Copied;
 use super::collected::{Collected, Part};
-use super::seconds::{SECONDS, SIZE, SecondCell, Seconds};
+use super::seconds::SECONDS;
 use super::tally::{Brief, Tally};
 
 const DEVICES: u16 = 2;
@@ -361,37 +361,6 @@ fn an_hour_is_remembered_and_no_more() {
 }
 
 #[test]
-fn busy_seconds_are_remembered_in_bounded_memory() {
-    let mut seconds = Seconds::default();
-    let mut histogram = Histogram::default();
-    (0..1 << 22).step_by(64).for_each(|ns| histogram.record(ns));
-    let tally = Brief {
-        completed: histogram.count(),
-        bytes: 0,
-        disk: histogram.to_sparse(),
-    };
-    let size = tally.disk.buckets.len() * size_of::<(usize, u64)>();
-    for second in 0..SECONDS as u64 {
-        for client in 0..10 {
-            let cell = SecondCell {
-                device: DeviceId(0),
-                client: client.to_string().into(),
-                op: Op::Read,
-                tally: tally.clone(),
-            };
-            seconds.add(second, cell);
-        }
-    }
-    let remembered = seconds.iter().count();
-    assert!(remembered < SIZE / (10 * size) + 2, "{remembered}");
-    assert!(remembered > SIZE / (10 * size) / 2, "{remembered}");
-    assert_eq!(
-        seconds.iter().last().map(|(number, _)| number),
-        Some(SECONDS as u64 - 1)
-    );
-}
-
-#[test]
 fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
     let mut collected = Collected::new(1, 0).unwrap();
     for client in 0..64 {
@@ -419,69 +388,4 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
         (64 + 10) * Op::ALL.len()
     );
     assert_eq!(collected.seconds().count(), 1);
-}
-
-/// A reader converts the seconds later, while the collector counts other zios, which must not appear in them.
-#[test]
-fn a_second_that_was_taken_stays_as_it_was_seen() {
-    let mut seconds = Seconds::default();
-    let mut add = |completed| {
-        let tally = Brief {
-            completed,
-            ..Brief::default()
-        };
-        let (device, client, op) = (DeviceId(0), "c".into(), Op::Read);
-        seconds.add(
-            7,
-            SecondCell {
-                device,
-                client,
-                op,
-                tally,
-            },
-        );
-        seconds
-            .iter()
-            .next()
-            .map(|(_, cells)| std::sync::Arc::clone(cells))
-            .unwrap()
-    };
-    let (taken, later) = (add(1), add(2));
-    assert_eq!((taken[0].tally.completed, later[0].tally.completed), (1, 3));
-}
-
-proptest! {
-    #[test]
-    fn minutes_and_hours_are_the_sums_of_their_seconds(
-        zios in vec((0_u64..3 * 3_600, 1_u64..1 << 40), 1..200),
-    ) {
-        let mut seconds = Seconds::default();
-        for (second, ns) in &zios {
-            let tally = Brief {
-                completed: 1,
-                bytes: *ns,
-                disk: Histogram::of(*ns, 1).to_sparse(),
-            };
-            let cell = SecondCell {
-                device: DeviceId(0),
-                client: "c".into(),
-                op: Op::Read,
-                tally,
-            };
-            seconds.add(*second, cell);
-        }
-        for steps in &seconds.levels()[1..] {
-            let unit = steps.bounds.unit;
-            for (from, cells) in steps.iter() {
-                let own = zios.iter().filter(|(second, _)| second / unit * unit == from);
-                let mut sum = Histogram::default();
-                own.for_each(|(_, ns)| sum.record(*ns));
-                prop_assert_eq!(cells.len(), 1);
-                prop_assert_eq!(&cells[0].tally.disk, &sum.to_sparse());
-                prop_assert_eq!(cells[0].tally.completed, sum.count());
-            }
-            let all: u64 = steps.iter().map(|(_, cells)| cells[0].tally.completed).sum();
-            prop_assert_eq!(all, zios.len() as u64);
-        }
-    }
 }
