@@ -77,8 +77,8 @@ pub struct Mirrors {
 /// How close a throttle is to holding writes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Level {
-    /// The bytes that the throttle watches: the dirty bytes of the pool or, in the legacy throttle, the
-    /// bytes that the open txg has taken.
+    /// The bytes that the throttle watches: those that are dirty in the pool or that admitted writes will make
+    /// dirty or, in the legacy throttle, the bytes that the open txg has taken.
     pub filled_bytes: u64,
     /// The number of bytes above which writes are delayed; null for a throttle without delays.
     pub delays_above_bytes: Option<u64>,

@@ -124,7 +124,8 @@ const DIRTY: Metric = Metric(
 const FILLED: Metric = Metric(
     "pool_throttle_filled",
     Some(Unit::Bytes),
-    "Dirty bytes or, in the legacy throttle, bytes that the open txg has taken",
+    "Bytes that are dirty or that admitted writes will make dirty or, in the legacy throttle, bytes that the \
+     open txg has taken",
 );
 const STOPS_AT: Metric = Metric(
     "pool_throttle_limit",

@@ -347,9 +347,9 @@ impl Throttle {
 
     /// How close the throttle is to holding writes back.
     pub(crate) fn level(&self) -> ThrottleLevel {
-        let dirty = self.dirty.total();
+        let filled = self.filled();
         let level = ThrottleLevel {
-            filled: dirty,
+            filled,
             stops_at: self.marks.stop_at,
             ..ThrottleLevel::default()
         };
@@ -357,7 +357,7 @@ impl Throttle {
             Policy::None => level,
             Policy::OpenZfs(_) => ThrottleLevel {
                 delays_above: Some(self.marks.delay_above),
-                delay: self.marks.delay(dirty),
+                delay: self.marks.delay(filled),
                 ..level
             },
             Policy::Legacy(legacy) => legacy.level(),

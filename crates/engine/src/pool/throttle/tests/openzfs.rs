@@ -58,6 +58,18 @@ fn the_level_says_what_a_write_meets() {
 }
 
 #[test]
+fn the_level_has_the_bytes_that_admitted_writes_will_make_dirty() {
+    for config in [ThrottleConfig::OpenZfs, ThrottleConfig::None] {
+        let mut long = throttle(config, &with_max(MAX), 20_000);
+        long.comes(60_000);
+        assert_eq!(
+            long.level(),
+            throttle(config, &with_max(MAX), 80_000).level()
+        );
+    }
+}
+
+#[test]
 fn writers_are_let_go_in_order_and_one_delay_apart() {
     let mut throttle = openzfs(80_000);
     assert_eq!(ask_all(&mut throttle, 1_000, 0..4), [Verdict::Waits; 4]);
