@@ -229,7 +229,7 @@ def test_a_rule_that_another_comes_before_is_not_kept_and_names_it(daemon, clien
     daemon.cli("inject", "d", "-e", "ENOSPC", "-T", "read")
     for _ in range(2):
         client.wait(client.read())
-    reason = "rule 1 comes first, and 2 I/Os got its error or hang"
+    reason = "rules with errors or hangs come first, such as rule 1: they decided 2 I/Os"
     assert daemon.rules()[2]["why_nothing"] == reason
     assert reason in daemon.cli("proof", "2").stdout.replace("\n  ", " ")
     assert ": not kept: " in daemon.cli("proof", "2", "--check", code=3).stderr

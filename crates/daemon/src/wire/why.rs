@@ -35,8 +35,14 @@ fn nothing_matched(
     is_updated: bool,
 ) -> String {
     if let Some(winner) = stats.preempted_by {
-        let (winner, count) = (winner.0, stats.preempted);
-        return format!("rule {winner} comes first, and {count} I/Os got its error or hang");
+        let ios = match stats.preempted {
+            1 => "1 I/O".to_owned(),
+            count => format!("{count} I/Os"),
+        };
+        return format!(
+            "rules with errors or hangs come first, such as rule {}: they decided {ios}",
+            winner.0
+        );
     }
     let range = |(start, end)| format!("--range {}..{}", format_size(start), format_size(end));
     let limits = [
@@ -147,8 +153,16 @@ mod tests {
             ..RuleStats::default()
         };
         assert_eq!(
-            why(preempted),
-            "rule 7 comes first, and 2 I/Os got its error or hang"
+            why(preempted.clone()),
+            "rules with errors or hangs come first, such as rule 7: they decided 2 I/Os"
+        );
+        let one = RuleStats {
+            preempted: 1,
+            ..preempted
+        };
+        assert_eq!(
+            why(one),
+            "rules with errors or hangs come first, such as rule 7: they decided 1 I/O"
         );
     }
 
