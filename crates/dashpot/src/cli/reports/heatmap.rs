@@ -35,7 +35,7 @@ pub(crate) struct HeatmapArgs {
     /// Faster I/Os share the lowest row
     #[arg(long, value_name = "TIME", value_parser = parse_latency)]
     pub(crate) min: Option<Duration>,
-    /// Slower I/Os share the highest row
+    /// I/Os of this time and slower share the highest row
     #[arg(long, value_name = "TIME", value_parser = parse_latency)]
     pub(crate) max: Option<Duration>,
     /// Write the picture to this file, too, at the end
