@@ -125,15 +125,15 @@ impl Sides {
     }
 }
 
-/// Opens a recording at the layer that the user asks for. By default, this is the layer of disks, as their
-/// clients see them, or of volumes, if the recording has no disks.
+/// Opens a recording at the layer that the user asks for. By default, this is the layer of disks or, if the
+/// recording has no disks, of volumes.
 fn open(recording: &Path, args: &DiffArgs) -> anyhow::Result<Recorded> {
     let whole = Recorded::open(recording, &args.devices)?;
     let whole = match args.layer {
         Some(layer) => whole.on(layer),
         None => {
             whole.tell_kernels(&[]);
-            whole.at_clients()
+            whole.on_disks_or_volumes()
         }
     };
     Ok(whole.unwrap_or_else(|error| usage(&error)))

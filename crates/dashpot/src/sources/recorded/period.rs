@@ -146,8 +146,8 @@ impl Recorded {
         }
     }
 
-    /// The I/Os of disks, as the clients of the disks see them; of volumes, if the recording has no disks.
-    pub(crate) fn at_clients(&self) -> Result<Recorded, ParseError> {
+    /// The I/Os of disks; of volumes, if the recording has no disks.
+    pub(crate) fn on_disks_or_volumes(&self) -> Result<Recorded, ParseError> {
         let has_disks = self.known.iter().any(|(layer, _)| *layer == Layer::Disk);
         self.on(match has_disks {
             true => Layer::Disk,
