@@ -8,10 +8,12 @@
 mod clients;
 mod disks;
 
+use dashpot_engine::pool::Tunable;
 use dashpot_engine::{
     Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Event, Input,
     Instant, PoolId, VolumeId,
 };
+use dashpot_rules::VolumeSpec;
 
 use crate::agenda::{Agenda, Happening};
 use crate::calls::{Call, CallWait, Calls, Stage, Unfinished};
@@ -48,6 +50,8 @@ pub struct Simulation {
     ended_now: u64,
     /// How many calls the scenario may begin at one moment.
     crowd: u64,
+    /// How many writes of one block the pools may acknowledge at one moment.
+    room: u64,
 }
 
 impl Simulation {
@@ -72,6 +76,7 @@ impl Simulation {
             standing: 0,
             ended_now: 0,
             crowd: 0,
+            room: 0,
         };
         simulation.plan();
         Ok(simulation)
@@ -221,6 +226,7 @@ impl Simulation {
     /// Adds all events that are known from the beginning.
     fn plan(&mut self) {
         self.crowd = self.scenario.workloads.iter().map(crowd).sum();
+        self.room = room(&self.scenario);
         for (command, (at, _)) in (0..).zip(&self.scenario.commands) {
             let happening = Happening::Command(command);
             self.agenda.set_rare(Instant::ZERO + *at, happening);
@@ -267,7 +273,7 @@ impl Simulation {
             (self.now, self.standing, self.ended_now) = (now, 0, 0);
         }
         self.standing += 1;
-        if self.ended_now > ENDED_NOW_MAX + self.crowd {
+        if self.ended_now > ENDED_NOW_MAX + self.crowd + self.room {
             let what = "time stands still: calls begin and end at one moment; let the \
                         workload think between calls or spend time inside them, or give its \
                         link a rate or the disk a service time";
@@ -371,8 +377,19 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// If more calls than the sum of this and `crowd` end at one moment, the simulator is in an endless loop.
-/// With blocks of 8 KiB, writes reach ZFS's default maximum of dirty data (4 GiB) long before that, and wait.
+/// How many writes of one block fill the volumes' pools. Further writes wait until a disk has finished an I/O.
+fn room(scenario: &Scenario) -> u64 {
+    let fills = |volume: &VolumeSpec| {
+        let most = scenario.pools[volume.pool]
+            .tunables
+            .get(Tunable::DirtyDataMax);
+        most / u64::from(volume.block_size)
+    };
+    scenario.volumes.iter().map(fills).sum()
+}
+
+/// If more calls than the sum of this, `crowd` and `room` end at one moment, the simulator is in an endless
+/// loop.
 const ENDED_NOW_MAX: u64 = 1 << 22;
 /// If there are more events than this at one moment, the simulator is in an endless loop.
 const STANDING_MAX: u64 = 1 << 26;

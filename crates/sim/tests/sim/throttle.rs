@@ -161,3 +161,21 @@ fn openzfs_has_one_mode_where_little_says() {
     // All latencies are in one bucket, from 77.6 ms to 79.3 ms.
     assert_eq!(since.buckets().count(), 1);
 }
+
+#[test]
+fn small_writes_may_fill_much_memory_at_one_moment() {
+    let client = client(1, Duration::ZERO, None);
+    let mut lab = lab(ThrottleConfig::None, client, 1);
+    let most = 2_304 * MIB;
+    lab.pools[0]
+        .tunables
+        .set(Tunable::DirtyDataMax, most)
+        .unwrap();
+    lab.volumes[0].block_size = 512;
+    if let Load::Closed { calls, .. } = &mut lab.workloads[0].load {
+        calls.block = 512;
+    }
+    let mut simulation = Simulation::new(lab).unwrap();
+    simulation.run_until(Instant::ZERO).unwrap();
+    assert_eq!(simulation.calls_ended(), most / 512);
+}
