@@ -54,6 +54,15 @@ struct Suspension {
     waiters: Vec<CommandId>,
 }
 
+impl Suspension {
+    /// Answers the commands that wait until no zio is in flight.
+    fn answer_waiters(&mut self, actions: &mut Vec<Action>) {
+        let answer = Answer::Suspended { in_flight: 0 };
+        let waiters = self.waiters.drain(..);
+        actions.extend(waiters.map(|waiter| Action::Answer(waiter, Ok(answer.clone()))));
+    }
+}
+
 impl Disk {
     pub(crate) fn new(seed: u64) -> Disk {
         Disk {
@@ -336,18 +345,11 @@ impl Disk {
     #[inline]
     fn leave(&mut self, ctx: &mut Context<'_>) {
         self.active -= 1;
-        if self.active == 0 {
-            self.answer_waiters(ctx);
+        if self.active == 0
+            && let Some(suspension) = &mut self.suspension
+        {
+            suspension.answer_waiters(ctx.actions);
         }
-    }
-
-    #[cold]
-    fn answer_waiters(&mut self, ctx: &mut Context<'_>) {
-        let in_flight = self.active;
-        let waiters = self.suspension.iter_mut().flat_map(|s| s.waiters.drain(..));
-        ctx.actions.extend(
-            waiters.map(|waiter| Action::Answer(waiter, Ok(Answer::Suspended { in_flight }))),
-        );
     }
 
     /// Makes new zios wait, and sets the moment at which the disk resumes automatically.

@@ -8,6 +8,7 @@
 use std::io::IoSlice;
 
 use dashpot_engine::{Device, Span, ZioId};
+use smallvec::SmallVec;
 
 use super::block_memory::BlockMemory;
 use super::exports::Stores;
@@ -15,6 +16,9 @@ use super::slots::{Slot, Slots};
 use crate::frontend::Session;
 use crate::frontend::boundary::{Frontend, Operation, SendLimits};
 use crate::store::{SLICE, Store};
+
+/// The slices of a chunk.
+pub(super) type Slices<'a> = SmallVec<[IoSlice<'a>; SLICES_MAX]>;
 
 #[derive(Debug)]
 pub(super) struct Chunk {
@@ -230,21 +234,19 @@ impl Chunk {
     pub(super) fn slices<'a, 'b>(
         &'a self,
         sources: Sources<'a>,
-        room: &'b mut [IoSlice<'a>; SLICES_MAX],
+        room: &'b mut Slices<'a>,
     ) -> &'b [IoSlice<'a>] {
-        let mut count = 0;
-        let mut push = |bytes: &'a [u8]| {
-            room[count] = IoSlice::new(bytes);
-            count += 1;
-        };
+        let mut push = |bytes: &'a [u8]| room.push(IoSlice::new(bytes));
         let mut from = 0;
         for data in &self.data {
             push(&self.heads[from..data.after]);
             from = data.after;
             sources.slices(data, &mut push);
         }
-        push(&self.heads[from..]);
-        let mut slices = &mut room[..count];
+        if from < self.heads.len() {
+            push(&self.heads[from..]);
+        }
+        let mut slices = room.as_mut_slice();
         IoSlice::advance_slices(&mut slices, self.sent);
         slices
     }
@@ -253,5 +255,5 @@ impl Chunk {
 /// The largest number of `IoSlice`s in a chunk. Each reply may need three beyond the whole slices of its data:
 /// one for the heads before the data, and two because the data may begin and end inside slices of the store.
 /// One more is for the heads after the last data. Chunks of a stream need the most.
-pub(super) const SLICES_MAX: usize =
+const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

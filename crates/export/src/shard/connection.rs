@@ -1,10 +1,8 @@
 //! The connection of one client: a session of a frontend, with its unfinished bytes and zios.
 
-use std::io::IoSlice;
-
 use dashpot_engine::{ClientId, Instant};
 
-use super::chunk::{Chunk, SLICES_MAX, Sources};
+use super::chunk::{Chunk, Slices, Sources};
 use super::intake::Inlet;
 use super::outbox::Outlet;
 use super::slots::{Slots, ZioList};
@@ -230,7 +228,7 @@ impl Connection {
         if chunk.is_empty() || self.peer_gone {
             return Ok(chunk.left());
         }
-        let mut room = [IoSlice::new(&[]); SLICES_MAX];
+        let mut room = Slices::new();
         self.session.send(chunk.slices(sources, &mut room))
     }
 

@@ -196,12 +196,11 @@ mod tests {
     use crate::frontend::boundary::{Operation, Request, SendLimits};
     use crate::frontend::{Session, nbd};
     use crate::shard::block_memory::BlockMemory;
-    use crate::shard::chunk::{Chunk, SLICES_MAX, Sources};
+    use crate::shard::chunk::{Chunk, Slices, Sources};
     use crate::shard::exports::Stores;
     use crate::shard::slots::{Origin, Slot, Slots, ZioList};
     use crate::store::Store;
     use dashpot_engine::{ClientId, Device, DiskId, ZioId};
-    use std::io::IoSlice;
     use std::os::unix::net::UnixStream;
 
     fn session() -> Session {
@@ -226,7 +225,7 @@ mod tests {
         let slot = |length| Slot::new(origin, Device::Disk(DiskId(0)), read(length), 0);
         let lengths = lengths.into_iter();
         let ids = lengths
-            .map(|length| slots.insert(slot(length), &mut list))
+            .map(|length| slots.insert(&mut list, || slot(length)))
             .collect();
         (slots, ids)
     }
@@ -235,17 +234,18 @@ mod tests {
     /// it.
     fn chunks(outlet: &mut Outlet, slots: &Slots) -> Vec<(usize, Vec<ZioId>)> {
         let (session, mut all) = (session(), Vec::new());
+        let (blocks, stores) = (BlockMemory::default(), Stores::new(vec![Store::Null]));
         loop {
             let mut chunk = Chunk::default();
             outlet.fill(&mut chunk, &session, slots);
             if chunk.is_empty() {
                 return all;
             }
-            let mut room = [IoSlice::new(&[]); SLICES_MAX];
+            let mut room = Slices::new();
             let sources = Sources {
                 slots,
-                blocks: &BlockMemory::default(),
-                stores: &Stores::new(vec![Store::Null]),
+                blocks: &blocks,
+                stores: &stores,
                 device: Device::Disk(DiskId(0)),
             };
             let slices = chunk.slices(sources, &mut room);

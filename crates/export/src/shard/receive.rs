@@ -250,9 +250,9 @@ impl Shard {
         let device = self.exports.device(origin.export);
         let charged = self.read_holds(device, &request);
         self.budget.charge(origin.export, 1, charged);
-        let slot = Slot::new(origin, device, request, charged);
         let zios = self.connections.get_mut(at)?.zios_mut();
-        Some(self.slots.insert(slot, zios))
+        let slot = || Slot::new(origin, device, request, charged);
+        Some(self.slots.insert(zios, slot))
     }
 
     /// Submits a request to the engine. If the store does not take the payload of a write during this call,

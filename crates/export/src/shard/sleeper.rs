@@ -49,8 +49,9 @@ impl Sleeper {
             poll(epoll, events, None)?;
             return Ok(None);
         };
-        let now = clock::now();
         let is_beat = deadline.is_none_or(|deadline| until < deadline);
+        // A beat may be as late as this code takes, so the clock need not be read again.
+        let now = if is_beat { from } else { clock::now() };
         if is_beat || until <= now || !self.spins || !self.budget.has_left(now) {
             poll(epoll, events, Some(until.since(now)))?;
             return Ok(Some(until.max(from)));

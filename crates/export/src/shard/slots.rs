@@ -235,19 +235,23 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Gives a new zio its id, and puts it into the list of its connection.
+    /// Gives a new zio its id and a slot, and puts the zio into the list of its connection.
+    ///
+    /// The compiler builds the slot in its place only if `new` is called last, and if it can see that the
+    /// place is empty. Otherwise it copies the slot, and the copy waits for the stores that built the slot.
     #[inline]
-    pub(super) fn insert(&mut self, mut slot: Slot, list: &mut ZioList) -> ZioId {
+    pub(super) fn insert(&mut self, list: &mut ZioList, new: impl FnOnce() -> Slot) -> ZioId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             ZioId(self.slots.len() as u32 - 1)
         });
-        slot.next = list.first;
-        if let Some(next) = list.first.and_then(|next| self.get_mut(next)) {
+        let next = list.first.replace(id);
+        if let Some(next) = next.and_then(|next| self.get_mut(next)) {
             next.previous = Some(id);
         }
-        list.first = Some(id);
-        self.slots[id.0 as usize] = Some(slot);
+        if let Some(place @ None) = self.slots.get_mut(id.0 as usize) {
+            *place = Some(Slot { next, ..new() });
+        }
         id
     }
 
@@ -330,7 +334,7 @@ mod tests {
     #[test]
     fn a_list_loses_its_first_its_last_and_its_middle() {
         let (mut slots, mut list) = (Slots::default(), ZioList::default());
-        let add = |slots: &mut Slots, list: &mut ZioList| slots.insert(slot(), list);
+        let add = |slots: &mut Slots, list: &mut ZioList| slots.insert(list, slot);
         let ids: Vec<ZioId> = (0..4).map(|_| add(&mut slots, &mut list)).collect();
         assert_eq!(slots.list(list), [ids[3], ids[2], ids[1], ids[0]]);
         for (gone, left) in [

@@ -62,7 +62,7 @@ impl Users {
         let mut groups: Vec<_> = self
             .chunks
             .values()
-            .map(|(chunk, _)| super::group(chunk))
+            .map(|(chunk, _)| chunk.group())
             .collect();
         groups.sort_unstable();
         groups.dedup();
