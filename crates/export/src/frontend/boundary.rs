@@ -12,6 +12,7 @@
 //! frontend turns completions into messages whose layout is its own. The frontend turns the head of each
 //! reply into a command, and queues the command until [`Frontend::flush`].
 
+use std::fmt::Debug;
 use std::io::IoSlice;
 use std::os::fd::AsFd;
 
@@ -24,7 +25,7 @@ use crate::store::Extent;
 ///
 /// The shard polls the session's descriptor, which is readable when there is something to receive, and
 /// writable when the shard may repeat a refused send.
-pub(crate) trait Frontend: AsFd {
+pub(crate) trait Frontend: AsFd + Debug + Send {
     /// Appends received bytes to the spare capacity of `into`. Never waits.
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival;
 
