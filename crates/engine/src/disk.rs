@@ -19,6 +19,7 @@ use crate::flight::{Flight, Flights, State};
 use crate::inject::{Gaps, Injector, RuleId, RuleSpec};
 use crate::occupancy::Occupancy;
 use crate::stats::{DiskStats, InFlight, Wait};
+use crate::suspension::Suspension;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, OpSet, Outcome, ZioId};
 
@@ -44,23 +45,6 @@ pub(crate) struct Disk {
     occupancy: Occupancy,
     /// Set when the daemon ends: from then on the disk holds no zio, and takes no new zio.
     closing: Option<Errno>,
-}
-
-#[derive(Debug)]
-struct Suspension {
-    since: Instant,
-    lasts: Option<Duration>,
-    /// The commands that are answered when all issued zios have ended.
-    waiters: Vec<CommandId>,
-}
-
-impl Suspension {
-    /// Answers the commands that wait until no zio is in flight.
-    fn answer_waiters(&mut self, actions: &mut Vec<Action>) {
-        let answer = Answer::Suspended { in_flight: 0 };
-        let waiters = self.waiters.drain(..);
-        actions.extend(waiters.map(|waiter| Action::Answer(waiter, Ok(answer.clone()))));
-    }
 }
 
 impl Disk {
@@ -360,11 +344,8 @@ impl Disk {
         at_once: bool,
         ctx: &mut Context<'_>,
     ) {
-        let suspension = self.suspension.get_or_insert_with(|| Suspension {
-            since: ctx.now,
-            lasts: None,
-            waiters: Vec::new(),
-        });
+        let since = || Suspension::since(ctx.now);
+        let suspension = self.suspension.get_or_insert_with(since);
         suspension.lasts = lasts.map(|lasts| ctx.now.since(suspension.since) + lasts);
         if self.active > 0 && !at_once {
             suspension.waiters.push(command);
@@ -415,8 +396,7 @@ impl Disk {
 
     /// When the disk resumes automatically.
     pub(crate) fn resumes_at(&self) -> Option<Instant> {
-        let suspension = self.suspension.as_ref()?;
-        Some(suspension.since + suspension.lasts?).filter(|at| *at < Instant::NEVER)
+        self.suspension.as_ref()?.ends_at()
     }
 
     pub(crate) fn suspended(&self) -> Option<(Instant, Option<Duration>)> {

@@ -34,6 +34,7 @@ pub mod pool;
 mod random;
 mod stats;
 mod stops;
+mod suspension;
 mod time;
 mod zio;
 
