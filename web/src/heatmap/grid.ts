@@ -12,6 +12,13 @@ export interface View {
   step: number;
 }
 
+/** The cell under the page's only cursor. */
+export interface Cursor {
+  second: number;
+  panel: number;
+  row: number;
+}
+
 export type YScale = "log" | "linear";
 
 /** The range of numbers to which the axis is zoomed; the end is not included, and is null if there is no

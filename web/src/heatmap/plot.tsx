@@ -4,8 +4,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Feed } from "../model/feed";
 import { useSize } from "../ui/hooks";
 import { timeLines } from "../ui/ruler";
-import type { Cursor } from "../views/worksheet";
-import type { Grid, View } from "./grid";
+import type { Cursor, Grid, View } from "./grid";
 import { type ColourScale, paint } from "./paint";
 
 /** A rectangle of cells: its seconds and its rows; the ends are not included. */

@@ -4,8 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Feed } from "../model/feed";
 import { useSize } from "../ui/hooks";
 import { timeLines } from "../ui/ruler";
-import type { Cursor } from "../views/worksheet";
-import type { Table, View } from "./grid";
+import type { Cursor, Table, View } from "./grid";
 import { fit } from "./plot";
 import { type Shape, paintStack } from "./stack";
 

@@ -1,7 +1,6 @@
-import type { View } from "../heatmap/grid";
+import type { Cursor, View } from "../heatmap/grid";
 import type { Feed, Happening } from "../model/feed";
 import type { Past } from "../model/past";
-import type { Cursor } from "../views/worksheet";
 import { UNKNOWN, clock, cut, zoneOffset } from "../words";
 
 const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200];

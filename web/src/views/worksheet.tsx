@@ -1,5 +1,5 @@
 import { useLayoutEffect, useMemo, useState } from "preact/hooks";
-import type { View } from "../heatmap/grid";
+import type { Cursor, View } from "../heatmap/grid";
 import { Panel, useTops } from "../heatmap/panel";
 import type { Feed } from "../model/feed";
 import { LAYERS, type Statistic, readStatistic, written } from "../model/statistic";
@@ -9,13 +9,6 @@ import { useKeys, useSize } from "../ui/hooks";
 import { EventLane, Ruler } from "../ui/ruler";
 import { SPANS, TimeBar } from "../ui/timebar";
 import { saveAsHtml } from "./save";
-
-/** The cell under the page's only cursor. */
-export interface Cursor {
-  second: number;
-  panel: number;
-  row: number;
-}
 
 const DEFAULT_SPAN = 300;
 const SPAN_MIN = 10;
