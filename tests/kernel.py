@@ -133,8 +133,8 @@ def is_watching(pid):
 
 
 def is_on(instance):
-    """A new instance of tracefs is switched on. The observer switches it off, enables its events, and switches it on
-    again. It watches only from then on.
+    """Whether the observer has switched on an instance of tracefs. A new instance is already on: the observer
+    switches it off, enables its events, and switches it on again. It watches only from then on.
     """
     # The directory appears before its files.
     with contextlib.suppress(FileNotFoundError):

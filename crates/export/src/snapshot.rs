@@ -45,7 +45,7 @@ pub struct DiskSnapshot {
     pub stalls: u64,
     /// The reason that the store can no longer be trusted, if there is one.
     pub faulted: Option<String>,
-    /// How long the disk's shard left its sockets unread each time, not counting the sleep that it intended.
+    /// The lengths of the times for which the disk's shard left its sockets unread, without intended sleep.
     pub loop_gap: Box<Histogram>,
     /// The share of its time in which the disk's shard works.
     pub work: Work,

@@ -10,7 +10,7 @@ use super::layer::Layer;
 use super::predicate::Predicates;
 
 /// The subject of a report, and its breakdown. Even without a breakdown, a source distinguishes devices and
-/// types.
+/// the operations of I/Os.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The devices or pools that the report is about.

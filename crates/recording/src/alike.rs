@@ -16,8 +16,8 @@ pub(crate) struct Shapes {
     of_rows: Vec<u32>,
     /// The number of shapes.
     count: usize,
-    /// For each code, the number of its shape. Codes stand for shapes until [`Shapes::number`] numbers them.
-    /// Used only within that function.
+    /// For each code, the number of its shape. Until [`Shapes::number`] numbers the shapes, codes stand for
+    /// them. Used only within that function.
     known: Vec<u32>,
 }
 

@@ -122,8 +122,8 @@ pub fn promise_table(room: Room, promises: &[Promise]) -> String {
     table_within(room, &PROMISES, promises.iter().map(promise_row))
 }
 
-/// A table of the promises about time that the daemon may not keep on this host. If there are none, a line
-/// says so.
+/// A table of the promises about time that do not certainly hold on this host. If there are none, a line says
+/// so.
 pub fn broken_promises(room: Room, promises: &[Promise]) -> String {
     let broken = promises.iter().filter(|one| one.can_hold != CanHold::Yes);
     let rows: Vec<Vec<String>> = broken.map(promise_row).collect();

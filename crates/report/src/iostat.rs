@@ -45,8 +45,8 @@ pub struct Interval {
     pub depth_time: u128,
     /// The time during which at least one zio was in flight.
     pub busy: Duration,
-    /// The highest number of zios in flight, and the number that was in flight for the longest time; `None`
-    /// for the kernel's disks, whose counters show neither.
+    /// The highest depth, and the depth that the disk had for the longest time; `None` for the kernel's
+    /// disks, whose counters show neither.
     pub depth: Option<Depth>,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,

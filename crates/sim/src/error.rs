@@ -1,4 +1,4 @@
-//! Errors for scenarios that cannot be simulated, and violations of rules in a simulation.
+//! Errors for scenarios that cannot be simulated, and violations that were found in a simulation.
 
 use std::error::Error;
 use std::fmt;
@@ -104,7 +104,7 @@ impl fmt::Display for WorkloadError {
 
 impl Error for WorkloadError {}
 
-/// A violation of a rule, and its time.
+/// A condition that every simulation must meet and this one did not, and the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// When the violation was found.

@@ -44,7 +44,7 @@ class Disk:
         return Rule(self._daemon, self.name, words, name, allow_idle)
 
     def hang(self, words: str = "") -> Rule:
-        """A rule that holds I/Os until its block ends: `disk.hang("-T write --first 1")`."""
+        """A rule that holds I/Os until the end of its `with` block: `disk.hang("-T write --first 1")`."""
         return self.rule(f"--hang {words}".rstrip())
 
     def inject(self, words: str, *, name: Optional[str] = None) -> List[int]:

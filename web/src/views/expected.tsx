@@ -78,8 +78,8 @@ function outline(shares: number[]): string {
   return shares.flatMap((share, at) => [`${x(at)},${HEIGHT * (1 - share)}`, `${x(at + 1)},${HEIGHT * (1 - share)}`]).join(" ");
 }
 
-/** Whether more I/Os arrive than the rule lets through. The sign of this is that at the end more than a tenth
- *  of the I/Os still wait. */
+/** Whether more I/Os arrive than the rule lets through. The sign of this is that more than a tenth
+ *  of the I/Os still wait at the end of the period. */
 function isMore({ waiting, expected, measured }: Expectation): boolean {
   return waiting > 10 && waiting > measured.count / 10 && expected.max > 1e9;
 }

@@ -2,8 +2,8 @@
 //! running and busy.
 //!
 //! At intervals of [`PATIENCE`], a waiting call looks at the daemon's process and asks the daemon for
-//! `/healthz`. A call that may take a long time, such as `suspend`, therefore waits exactly as long as the
-//! daemon lives.
+//! `/healthz`. A call that may take a long time, such as `suspend`, therefore waits until the daemon answers
+//! or ends.
 
 use std::fmt;
 use std::time::Duration;

@@ -25,7 +25,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How long after the last reply a client may take to send the head of a request.
+/// How long a client may take to send the head of a request, counted from the last reply.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// The most bytes of request heads that the daemon keeps for one connection.

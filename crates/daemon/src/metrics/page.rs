@@ -1,4 +1,5 @@
-//! Writes metrics into the text: a name, a help line, and a sample for each set of labels.
+//! Writes metrics into the text that Prometheus scrapes: for each metric a name, a help line, and a sample
+//! for each set of labels.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -65,7 +65,7 @@ pub(crate) struct UpdateArgs {
     pub(crate) json: bool,
 }
 
-/// List rules, the I/Os that each matched and held, and why it held none
+/// List rules, how many I/Os each matched and held and, if it held none, why
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A rule matches an I/O, then holds it until its delay is over. 'late' counts the

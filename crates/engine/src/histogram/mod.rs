@@ -3,8 +3,8 @@
 //!
 //! A histogram counts integer nanoseconds in the buckets of [`layout`]. The edges of all views are
 //! edges of buckets, so a view is a sum of whole buckets and loses nothing to rounding. In addition
-//! to the buckets, a histogram keeps the count, the smallest and largest value, and exact moments,
-//! so that averages do not depend on the buckets.
+//! to the buckets, a histogram keeps the count, the smallest and largest value, and exact statistical
+//! moments, so that averages do not depend on the buckets.
 //!
 //! Histograms merge by addition, in any order. The difference of two cumulative histograms is the
 //! histogram of the time between them.

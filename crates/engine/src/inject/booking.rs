@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Booking {
     pub(crate) rule: RuleId,
-    /// How many times the rule had been updated when it made the promise.
+    /// How many times the rule had been updated when it made the booking.
     pub(crate) version: u32,
     pub(crate) zio: ZioId,
     pub(crate) kind: Kind,

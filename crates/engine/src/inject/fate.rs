@@ -1,4 +1,4 @@
-//! The fate of promises: each is kept, given back because its zio was aborted, or withdrawn by a command.
+//! The fate of bookings: each is kept, given back because its zio was aborted, or withdrawn by a command.
 //! This file also finds which rules held a zio, and which rules lost to other rules.
 
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ pub(crate) struct Gaps {
 }
 
 impl Injector {
-    /// Ends the promises to a zio that was replied to at `offered`, or to a FUA write whose first half ended
+    /// Ends the bookings of a zio that was replied to at `offered`, or to a FUA write whose first half ended
     /// at that moment.
     pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
         while let Some(id) = flight.bookings {
@@ -32,7 +32,7 @@ impl Injector {
         }
     }
 
-    /// Counts the fate of one promise. If this function were inlined, the caller's loop would need more
+    /// Counts the fate of one booking. If this function were inlined, the caller's loop would need more
     /// registers than the processor has.
     #[inline(never)]
     fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
@@ -241,7 +241,7 @@ impl Injector {
     }
 }
 
-/// The fate of a promise.
+/// The fate of a booking.
 enum Fate {
     Held,
     Overrun,

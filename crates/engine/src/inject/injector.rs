@@ -172,7 +172,7 @@ impl Injector {
         }
     }
 
-    /// Gives the zio a promise, and counts the zio as one that the rule decides. If another rule beats this
+    /// Gives the zio a booking, and counts the zio as one that the rule decides. If another rule beats this
     /// one, [`Injector::uncount_beaten`] undoes the count.
     #[inline]
     fn promise(
@@ -323,8 +323,8 @@ impl Injector {
         moved
     }
 
-    /// Removes rules. `rules` must be sorted by id. Zios keep the times that these rules have promised them,
-    /// but no longer occupy the lanes and the bandwidth. Returns the zios that are served sooner now.
+    /// Removes rules. `rules` must be sorted by id. Zios keep the times that these rules have booked for
+    /// them, but no longer occupy the lanes and the bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn remove(&mut self, rules: &[RuleId], now: Instant) -> Vec<ZioId> {
         let gone = |rule: RuleId| rules.binary_search(&rule).is_ok();
         let mut moved = Vec::new();
@@ -404,7 +404,7 @@ impl Injector {
         }
     }
 
-    /// Does the work of [`Injector::decision`] for a zio with more than one promise.
+    /// Does the work of [`Injector::decision`] for a zio with a transfer, or with more than one booking.
     #[cold]
     fn decision_of_many(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
         let rule = self.holder(flight);

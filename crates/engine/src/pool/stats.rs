@@ -190,9 +190,9 @@ impl VolumeTraffic {
 pub enum TxgState {
     /// The txg takes writes.
     Open,
-    /// The txg takes no more writes, and waits for the txg before it (ZFS: `W`). No txg is in ZFS's state
-    /// before this one (`Q`): a write joins its txg and becomes dirty in one step, so a closed txg is
-    /// quiesced at once.
+    /// The txg takes no more writes, and waits for the txg before it (ZFS: `W`). No txg is in the state that
+    /// precedes this one in ZFS (`Q`, quiescing): a write joins its txg and becomes dirty in one step, so a
+    /// closed txg is quiesced at once.
     Quiesced,
     /// The blocks of the txg go to the disks.
     Syncing,

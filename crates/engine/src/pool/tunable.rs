@@ -279,7 +279,7 @@ impl Tunables {
     }
 }
 
-/// The reason that a tunable cannot have a value. The call changed nothing.
+/// The reason that a tunable was not set to a value. The call changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunableError {
     /// The value is outside of the tunable's bounds.

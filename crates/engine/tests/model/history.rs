@@ -198,8 +198,8 @@ fn round_spans() -> impl Strategy<Value = Duration> {
 }
 
 fn spans(scope: Scope) -> impl Strategy<Value = Duration> {
-    // A wait for a sum of these spans never ends, or ends long before the end of time. So the clock never
-    // reaches the end of time.
+    // A wait whose length is a sum of these spans never ends, or ends long before the end of time. So the
+    // clock never reaches the end of time.
     let edges = select(vec![0, 1, 1 << 63, u64::MAX - (1 << 40), u64::MAX]);
     let edges = edges.prop_map(Duration::from_nanos);
     prop_oneof![2 => round_spans(), scope.weight_of_extremes() => edges]

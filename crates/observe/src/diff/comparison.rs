@@ -31,15 +31,15 @@ pub struct Comparison {
     /// because the depth of a device rises whenever its I/Os are slow, whatever the cause.
     pub differs: Vec<Compared>,
     /// The dimensions in which every value's share of the slow time is less than [`POINTS_LEAST`] points
-    /// above its share of the I/Os. A fact that no I/O has is left out.
+    /// above its share of the I/Os. A dimension of which no I/O has a value is left out.
     pub alike: Vec<Dimension>,
     /// The dimensions for which there is too little evidence, because each value that differs enough has
     /// fewer than [`IOS_LEAST`] slow I/Os.
     pub too_few: Vec<Dimension>,
     /// The waits in which the slow I/Os spent their time, the longest first.
     pub spent: Vec<Spent>,
-    /// The values that had at least twice as many I/Os as usual in flight on other devices when slow I/Os
-    /// were issued.
+    /// The values with I/Os on devices other than that of the slow I/O: when slow I/Os were issued, at least
+    /// twice as many of these as usual were in flight.
     pub beside: Vec<Beside>,
     /// The values with much more I/O (slow or not) here than on the other side; the value that rose most
     /// comes first.
@@ -263,8 +263,7 @@ impl ValueShare {
     }
 }
 
-/// The values that had at least twice as many I/Os as usual in flight on other devices when slow I/Os were
-/// issued.
+/// The values of [`Comparison::beside`], the greatest rise first.
 fn beside(diff: &Diff) -> Vec<Beside> {
     let (slow, usual) = (&diff.slow_moments, &diff.usual_moments);
     if slow.count() < IOS_LEAST || usual.count() < IOS_LEAST {

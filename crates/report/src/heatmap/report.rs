@@ -29,7 +29,7 @@ pub struct HeatmapReport {
     pub svg: bool,
     /// The picture so far.
     pub map: HeatMap,
-    /// How many lines the picture that was drawn last has.
+    /// The number of lines of the picture that was drawn last.
     pub drawn: usize,
 }
 
@@ -52,7 +52,7 @@ impl Report for HeatmapReport {
         self.schedule
     }
 
-    /// Draws the empty picture, if the picture moves.
+    /// Draws the empty picture, if the picture is drawn again with each column.
     fn open(&mut self, surface: &Surface) -> Pages {
         match self.moving(surface) {
             Some(screen) => vec![Box::new(Drawn::picture(self.redraw(screen)))],

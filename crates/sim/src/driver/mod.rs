@@ -2,8 +2,8 @@
 //! and clients.
 //!
 //! At equal times, the engine's deadlines come first, then events of disks, of commands and of clients, and
-//! then samples. Events of one kind keep the order in which they were added. If a step of a
-//! call takes no time, the next step follows at once, without an event.
+//! then samples. Events of one kind keep the order in which they were added. If a stage of a client's I/O (a
+//! `Call`) takes no time, the next stage follows at once, without an event.
 
 mod clients;
 mod disks;

@@ -77,8 +77,8 @@ impl Listener {
         rustix::thread::set_no_new_privs(true).map_err(NotInstalled::Failed)?;
         let mut program = program(calls);
         let listens = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        // With the flag `WAIT_KILLABLE_RECV`, a signal that does not kill a caller waits until the caller's
-        // call is answered. Kernels before 5.19 do not have this flag.
+        // With the flag `WAIT_KILLABLE_RECV`, a signal waits until the caller's call is answered, unless it
+        // kills the caller. Kernels before 5.19 do not have this flag.
         let holding = listens | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
         let fd = match set_filter(&mut program, holding) {
             Err(Errno::INVAL) => set_filter(&mut program, listens),

@@ -32,7 +32,7 @@ pub enum Lookup {
     /// Bytes of a file such as `/proc/PID/mem`. The first number is the address of the first byte, and the
     /// second is the largest number of bytes. The answer is shorter if the memory ends earlier.
     Memory(String, u64, u32),
-    /// The place to which a thread's name for a file leads. The answer is a
+    /// The place to which a file's name leads when a thread uses the name. The answer is a
     /// [`Place`](super::facts::Place).
     Name(Name),
 }

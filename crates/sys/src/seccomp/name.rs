@@ -19,8 +19,8 @@ pub struct Name {
     pub base: String,
     /// The name.
     pub name: Vec<u8>,
-    /// Whether to follow the last part of the name. If not, or if that file does not exist, the place is
-    /// the path of the directory that the other parts lead to, followed by the last part.
+    /// Whether to follow the last part of the name. If not, or if the whole name leads to no file, the place
+    /// is the path of the directory that the other parts lead to, followed by the last part.
     pub follows: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of notified calls. A filter holds for one thread, so each test filters a thread of its own.
+//! Tests of notified calls. A filter applies to one thread, so each test filters a thread of its own.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

@@ -18,7 +18,7 @@ use crate::{Daemon, Refusal};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Detail {
     #[allow(rustdoc::broken_intra_doc_links)] // `[1]` is a default, and no link.
-    /// The most zios in flight that the answer lists, the oldest first [1].
+    /// The maximum number of zios in flight that the answer lists, the oldest first [1].
     #[serde(default = "one")]
     pub(super) oldest: usize,
 }

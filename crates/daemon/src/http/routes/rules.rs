@@ -90,7 +90,7 @@ pub(crate) async fn show(
     making.json(&rules).map(JsonAnswer)
 }
 
-/// The latencies that the rules with an id or a name asked for, and the latencies that they achieved, as
+/// For the rules with an id or a name, the latencies that they asked for and those that they achieved, as
 /// histograms. If no such rule is armed, the answer has the rules with this id or name that were cleared
 /// last, unless a reset came later.
 #[utoipa::path(get, path = "/v1/rules/{rule}/latency", operation_id = "get_rule_latency", tag = "rules",

@@ -1,5 +1,5 @@
-//! Statistics: their words, columns of the past, seconds as they end, and how the I/Os in a rectangle differ
-//! from the others.
+//! Routes of statistics: the words in their names, the columns of a past period, a stream with each second
+//! when it ends, and the comparison of the I/Os in a rectangle of a heat map with all others.
 
 use std::sync::Arc;
 
@@ -102,7 +102,8 @@ pub(crate) struct WantedColumns {
     /// the interval ends with the last second that is over.
     to_ns: Option<u64>,
     #[allow(rustdoc::broken_intra_doc_links)] // [1 s] is a default, not a link.
-    /// The length of a column, in whole seconds [1 s]. Columns begin at multiples of this length.
+    /// The length of a column in nanoseconds, a multiple of one second [1 s]. Columns begin at multiples of
+    /// this length.
     #[serde(default = "second")]
     step_ns: u64,
 }
@@ -160,7 +161,7 @@ pub(crate) async fn watch(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WantedDifference {
-    /// The statistic. Its metric is a number, such as `disk.latency[op=write]`.
+    /// The statistic, such as `disk.latency[op=write]`. Its metric must be a number.
     statistic: String,
     /// The beginning of the view, at a whole second.
     from_ns: u64,

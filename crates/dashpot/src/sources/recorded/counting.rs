@@ -1,7 +1,7 @@
-//! Counts the I/Os of an interval, block by block. For a question that needs only names, such as those of
-//! devices and processes, this module counts all I/Os with the same names at once. For a question about
-//! latencies, it reads the latency of each I/O. For any other question, or if it must skip the I/Os of some
-//! seconds, it reads each I/O whole.
+//! Counts the I/Os of an interval, one block of the recording at a time. For a question that needs only
+//! names, such as those of devices and processes, this module counts all I/Os with the same names at once.
+//! For a question about latencies, it reads the latency of each I/O. For any other question, or if it must
+//! skip the I/Os of some seconds, it reads each I/O whole.
 
 use dashpot_observe::{Alike, FinishedIo, Needs, Question, Tally};
 use dashpot_recording::Selected;
@@ -18,7 +18,7 @@ pub(super) struct Counting<'a> {
     pub(super) in_flight: Vec<FinishedIo>,
 }
 
-/// The facts that the I/Os of a block have in common if they have the same names.
+/// The facts that I/Os of a block with the same names have in common.
 struct Shape {
     is_named: bool,
     alike: Alike,

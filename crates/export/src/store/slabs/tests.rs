@@ -89,7 +89,7 @@ impl Users {
 #[derive(Clone, Debug)]
 enum Step {
     Take(usize),
-    /// Gives back all chunks except every n-th, counted from a given place.
+    /// From a given place on, gives back all chunks except those whose place is a multiple of n.
     Thin(usize, usize),
     /// Gives back every n-th chunk.
     Riddle(usize),
