@@ -6,10 +6,10 @@
 //! splits a bio, it trims the bio to the remaining part. But no driver changes a bio's end.
 //!
 //! A split bio is one I/O, from its queueing to the end of its last part. The kernel does not queue the
-//! remaining part again, and the end of the whole bio comes after the ends of its parts. If a driver chains
-//! the parts, as md does, the kernel also reports the end of each earlier part (since Linux 5.12). It is inside
-//! of a queued bio, makes no I/O, and lacks no beginning. (dm's own `/sys/block/DEV/stat` counts the parts: a
-//! read across two of its targets counts twice.)
+//! remaining part again, and the end of the whole bio comes after the ends of its parts. If the kernel
+//! also reports the end of an earlier part, the pairing finds no queued bio that ends there: it makes no I/O,
+//! and counts the end as unmatched. (dm's own `/sys/block/DEV/stat` counts the parts: a read across two of
+//! its targets counts twice.)
 
 use std::sync::Arc;
 
@@ -27,8 +27,7 @@ use super::table::{Seen, Table};
 pub(super) struct Bios {
     start: Start,
     queued: Table<Bio>,
-    /// How many bios completed although the probe has not seen their queueing. A bio that completed inside of
-    /// a queued bio does not count, because it may be a part of that bio.
+    /// How many bios completed although the probe has not seen their queueing.
     pub(super) unmatched: u64,
 }
 
@@ -104,8 +103,7 @@ impl Bios {
             .remove(place, whole)
             .or_else(|| self.queued.remove(place, rest));
         let Some(bio) = found else {
-            let is_part = self.queued.iter().any(|(bio, _)| bio.begins_with(record));
-            self.unmatched += u64::from(!is_part);
+            self.unmatched += 1;
             return None;
         };
         // The end may belong to another bio, which the probe never saw, so the pairing does not use it.
@@ -131,15 +129,6 @@ impl Bio {
 
     fn does(&self, record: &Record) -> bool {
         self.rwbs.operation() == record.rwbs.operation()
-    }
-
-    /// Whether the record may be the end of an earlier part of this bio. An advanced part has no sectors left.
-    fn begins_with(&self, record: &Record) -> bool {
-        let own = self.sector..self.sector + self.sectors;
-        self.device == record.device
-            && self.does(record)
-            && own.contains(&record.sector)
-            && own.contains(&end_of(record))
     }
 
     fn finish(self, at_ns: u64, error: i32, start: Start) -> Io {
