@@ -50,8 +50,8 @@ impl Sleeper {
             return Ok(None);
         };
         let is_beat = deadline.is_none_or(|deadline| until < deadline);
-        // A beat may be as late as this code takes, so the clock need not be read again.
-        let now = if is_beat { from } else { clock::now() };
+        // Without a deadline, the wait may end late by the time since `from`.
+        let now = deadline.map_or(from, |_| clock::now());
         if is_beat || until <= now || !self.spins || !self.budget.has_left(now) {
             poll(epoll, events, Some(until.since(now)))?;
             return Ok(Some(until.max(from)));

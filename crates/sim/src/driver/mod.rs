@@ -279,7 +279,7 @@ impl Simulation {
                         link a rate or the disk a service time";
             return Err(self.violation(what.into()));
         }
-        if self.standing > STANDING_MAX + STEPS_OF_A_CALL * self.crowd {
+        if self.standing > STANDING_MAX + STEPS_OF_A_CALL * (self.crowd + self.room) {
             let what = format!("more than {STANDING_MAX} things happen at one moment");
             return Err(self.violation(what));
         }

@@ -70,9 +70,10 @@ impl Ledger {
         let first = u64::from_ne_bytes(first.try_into().unwrap_or_default());
         let notes = notes.chunks_exact(NOTE as usize).filter_map(read_note);
         let notes: Vec<Received> = notes.collect();
-        let last = notes.iter().map(|note| note.id.0).max();
-        // dashpot may have been killed between a call's arrival and its note.
-        let end = last.unwrap_or(first) + 1 + UNNOTED;
+        // dashpot may have been killed between a call's arrival and its note, even the first call's. A note
+        // that was never written has the id 0.
+        let last = notes.iter().map(|note| note.id.0).fold(first, u64::max);
+        let end = last.saturating_add(1 + UNNOTED);
         let received = move |id| {
             let note = notes.get((id % NOTES) as usize);
             let own = note.filter(|note| note.id.0 == id);
@@ -114,9 +115,10 @@ const UNNOTED: u64 = NOTES;
 
 #[cfg(test)]
 mod tests {
-    use super::{Ledger, NOTES, UNNOTED};
+    use super::{FIRST, Ledger, NOTES, UNNOTED};
     use dashpot_sys::seccomp::{Call, CallId, Caller, SystemCall};
     use rustix::process::Pid;
+    use std::os::unix::fs::FileExt;
 
     fn call(id: u64) -> Call {
         Call {
@@ -125,6 +127,16 @@ mod tests {
             caller: Caller::Native(SystemCall::Fsync),
             arguments: [0; 6],
         }
+    }
+
+    #[test]
+    fn a_first_call_without_a_note_is_found_again() {
+        let first = u64::MAX / 3;
+        let ledger = Ledger::new().unwrap();
+        let _ = ledger.file.write_all_at(&first.to_ne_bytes(), FIRST);
+        let received: Vec<u64> = ledger.received().unwrap().map(|it| it.id.0).collect();
+        let expected: Vec<u64> = (first..=first + UNNOTED).rev().collect();
+        assert!(received == expected);
     }
 
     #[test]
