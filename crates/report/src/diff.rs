@@ -82,7 +82,7 @@ impl DiffReport {
                 thousands(found.here.slow_count)
             ),
             (Finding::NotSlower, _) => format!(
-                "Nothing differs: here is no slower than there (the share of slow I/Os is less than {FACTOR_LEAST} times as large)."
+                "Nothing differs: the I/Os here are no slower than those there (the share of slow I/Os is less than {FACTOR_LEAST} times as large)."
             ),
             (Finding::Slow, None) => format!(
                 "Slower, but alike everywhere: no value's share of the slow time is {POINTS_LEAST} points above its share of the I/Os."
@@ -98,7 +98,7 @@ impl DiffReport {
             let all: u64 = found.hung.iter().map(|hung| hung.count).sum();
             let device = visible(&hung.device);
             let (all, age) = (thousands(all), short_time(hung.oldest_ns));
-            format!("Hung: {all} I/Os did not end, on {device} for up to {age}.")
+            format!("Hung: {all} I/Os did not end; the oldest on {device} waited for {age}.")
         });
         let failed = || {
             let first = found.failed.first()?;
@@ -365,7 +365,9 @@ mod tests {
             let text = report.to_string();
             text.lines().next().unwrap_or_default().to_owned()
         };
-        assert!(first(Finding::NotSlower).starts_with("Nothing differs: here is no slower"));
+        assert!(
+            first(Finding::NotSlower).starts_with("Nothing differs: the I/Os here are no slower")
+        );
         assert!(first(Finding::TooFew).starts_with("Nothing to tell: 310 slow I/Os"));
         assert!(first(Finding::Slow).starts_with("Slower, but alike everywhere"));
     }
@@ -401,7 +403,7 @@ mod tests {
         });
         assert_eq!(
             told(&report),
-            "Hung: 3 I/Os did not end, on d3 for up to 12.0s."
+            "Hung: 3 I/Os did not end; the oldest on d3 waited for 12.0s."
         );
     }
 }

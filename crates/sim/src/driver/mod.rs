@@ -393,8 +393,8 @@ fn room(scenario: &Scenario) -> u64 {
 const ENDED_NOW_MAX: u64 = 1 << 22;
 /// If there are more events than this at one moment, the simulator is in an endless loop.
 const STANDING_MAX: u64 = 1 << 26;
-/// For each call of `crowd`, this many events more than [`STANDING_MAX`] are allowed at one moment. A large
-/// call moves each of its blocks, and writes each block to both sides of a mirror.
+/// For each call of `crowd` and each write of `room`, this many events more than [`STANDING_MAX`] are allowed
+/// at one moment. A large call moves each of its blocks, and writes each block to both sides of a mirror.
 const STEPS_OF_A_CALL: u64 = 64;
 /// The maximum number of calls in flight. Each takes 300 bytes of memory.
 pub const CALLS_MAX: usize = 1 << 21;
