@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
+from attached import attach, can_attach, own_loop, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
 pytestmark = can_attach
@@ -63,7 +63,7 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
         assert daemon.wait(HANG_LIMIT) == 0
 
 
-def test_serve_attaches_and_becomes_the_user_again(attach, user):
+def test_serve_attaches_and_becomes_the_user_again(attach, own_loop, user):
     """The daemon's sockets, device and process are the user's. When the daemon ends, the device is removed, and root
     owns the node again."""
     uid, env = user
@@ -92,6 +92,19 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
     assert daemon.returncode == 0 and f"d  {node}" in said.splitlines()
     assert not remains() and not api.exists()
     assert os.stat(node).st_uid == 0
+
+
+def test_a_node_is_given_back_before_another_program_can_take_it(attach, own_loop, user, tmp_path):
+    uid, env = user
+    owner, tool = tmp_path / "owner", tmp_path / "losetup"
+    losetup = shutil.which("losetup", path=env["PATH"])
+    tool.write_text(f'#!/bin/sh\n[ "$1" = --detach ] && stat --format %u "$2" >{owner}\nexec {losetup} "$@"\n')
+    tool.chmod(0o755)
+    env = {**env, "PATH": f"{tmp_path}:{env['PATH']}"}
+    words = [BINARY, "run", "--attach", "-d", "d=ram,size=8M", "--", "sh", "-c", 'stat --format %u "$DASHPOT_DEV"']
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=HANG_LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout.split(), owner.read_text().split()) == ([str(uid)], ["0"])
 
 
 def test_under_sudo_a_daemon_at_a_tcp_address_is_found_with_its_token(attach, user):

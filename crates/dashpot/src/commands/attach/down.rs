@@ -45,13 +45,14 @@ fn goes_soon(place: &Place, record: &Record) -> bool {
     true
 }
 
-/// Frees the node, and gives it back to its owner. The kernel's NBD client fails I/O in flight.
+/// Gives the node back to its owner, and frees it, in this order: another program may take a free node at once,
+/// and would then lose it to the owner. The kernel's NBD client fails I/O in flight.
 pub(super) fn free(record: &Record) -> anyhow::Result<()> {
-    block_device::free(&record.node, record.mechanism, &record.before)?;
-    give_back(record)
+    give_back(record)?;
+    block_device::free(&record.node, record.mechanism, &record.before)
 }
 
-/// Gives a free node back to its owner.
+/// Gives the node back to its owner.
 fn give_back(record: &Record) -> anyhow::Result<()> {
     match record.owner_before {
         // The node of a ublk device goes with the device, so there is no node to give back.
