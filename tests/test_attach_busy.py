@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from attached import attach, backing, can_attach, remains  # noqa: F401 (a fixture)
+from attached import attach, backing, can_attach, can_write, own_loop, remains, sysfs  # noqa: F401 (a fixture)
 from conftest import BINARY, eventually, requires, run
 
 pytestmark = can_attach
@@ -155,6 +155,38 @@ def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_
         eventually(lambda: not daemon.disk()["clients"], "no client")
     finally:
         run("losetup", "--detach", node)
+
+
+# As soon as `detach` has freed its node, another `attach` makes a device of the node. `detach` only goes on when that
+# `attach` has had the time to change the settings, which it must not do yet.
+ANOTHER_TAKES_THE_FREE_NODE = """
+mkdir "$0/bin"
+real=$(command -v losetup)
+cat >"$0/bin/losetup" <<END
+#!/bin/sh
+[ "\\$1" = --detach ] || exec $real "\\$@"
+$real "\\$@"
+PATH=$PATH "$DASHPOT" attach e --with loop >"$0/e" 2>"$0/errors" &
+until [ -s "/sys/block/$1/loop/backing_file" ]; do :; done
+sleep 0.2
+END
+chmod +x "$0/bin/losetup"
+PATH=$0/bin:$PATH exec "$DASHPOT" detach d
+"""
+
+
+def test_settings_are_restored_before_the_next_attachment_changes_them(serve, attach, own_loop, tmp_path):
+    setting = pathlib.Path("/sys/block", os.path.basename(own_loop), "queue/max_sectors_kb")
+    eventually(lambda: can_write(setting, "512"), setting)
+    daemon = serve("-d", "d=ram,size=8M", "-d", "e=ram,size=8M")
+    assert attach(daemon, "d") == own_loop
+    environment = {"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}
+    run("sh", "-ec", ANOTHER_TAKES_THE_FREE_NODE, tmp_path, os.path.basename(own_loop), env=environment)
+    eventually((tmp_path / "e").read_text, "another attachment")
+    assert (tmp_path / "e").read_text() == f"{own_loop}\n"
+    assert sysfs(own_loop, "queue/max_sectors_kb") == "1024"
+    daemon.cli("detach", "e")
+    assert sysfs(own_loop, "queue/max_sectors_kb") == "512"
 
 
 @pytest.mark.parametrize("command", ["attach", "stale"])

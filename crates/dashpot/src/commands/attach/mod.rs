@@ -305,6 +305,7 @@ impl Attempt<'_> {
         }
         let mut device = BlockDevice::new(&node, self.mechanism);
         self.check_stopped()?;
+        place::wait_until_restored(&node)?;
         loop_device::configure(&node, |before| device.note(before, place))?;
         Ok(Some(Made(device, Some(mount))))
     }
@@ -326,6 +327,7 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let mut device = BlockDevice::new(&node, self.mechanism);
+        place::wait_until_restored(&node)?;
         nbd_device::configure(&node, &wanted, |before| device.note(before, place))?;
         Ok(Some(Made(device, None)))
     }

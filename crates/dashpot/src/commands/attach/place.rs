@@ -283,6 +283,12 @@ pub(super) fn change(node: &str, change: impl FnOnce(&mut Record)) -> anyhow::Re
     place.write(&record)
 }
 
+/// Waits until no other command is detaching an earlier device of this node. That command restores the node's
+/// settings only after the node is free.
+pub(super) fn wait_until_restored(node: &str) -> anyhow::Result<()> {
+    Place::meant(|record| record.node == node).map(drop)
+}
+
 fn record_in(place: &Path) -> Option<Record> {
     let text = fs::read_to_string(place.join(RECORD)).ok()?;
     serde_json::from_str(&text).ok()
