@@ -104,9 +104,11 @@ def test_what_no_daemon_records_is_refused(serve, directory):
     assert "nothing records these disks" in refused.stderr and "serve --record" in refused.stderr
     used = run(BINARY, "serve", "--keep", "1G", code=2)
     assert "--record" in used.stderr
+    arguments = ["-d", "d=ram", "--nbd", f"unix:{directory}/n", "--api", f"unix:{directory}/a"]
+    small = run(BINARY, "serve", *arguments, "--record", directory / "small", "--keep", "100", code=2)
+    assert "at least 1M" in small.stderr and not any((directory / name).exists() for name in ("n", "a", "small"))
     (directory / "full").mkdir()
     (directory / "full/file").write_text("x")
-    arguments = ["-d", "d=ram", "--nbd", f"unix:{directory}/n", "--api", f"unix:{directory}/a"]
     foreign = run(BINARY, "serve", *arguments, "--record", directory / "full", code=1)
     assert "--record" in foreign.stderr
     assert not (directory / "a").exists()

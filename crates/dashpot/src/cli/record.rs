@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use dashpot_engine::Duration;
 use dashpot_observe::Predicates;
-use dashpot_rules::{parse_size, parse_span};
+use dashpot_rules::{ParseError, parse_size, parse_span};
 
 use super::reports::DeviceArgs;
 use super::when::When;
@@ -56,15 +56,28 @@ pub(crate) struct RecordArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeepArgs {
     /// The largest size of the recording [2G]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_keep)]
     pub(crate) keep: Option<u64>,
     /// Keep I/Os near one with latency>=1s,... the longest
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }
 
+/// Parses the largest size of a recording.
+fn parse_keep(text: &str) -> Result<u64, ParseError> {
+    match parse_size(text)? {
+        ..KEEP_LEAST => Err(ParseError::new("a recording takes at least 1M")),
+        keep => Ok(keep),
+    }
+}
+
+/// The smallest value of `--keep`. Even one file of a busy disk is larger.
+const KEEP_LEAST: u64 = 1 << 20;
+
 /// A recording that a daemon or a report makes while it runs.
 #[derive(Args, Clone, Debug, Default)]
+#[command(mut_arg("keep", |keep| keep.requires("record")))]
+#[command(mut_arg("trigger", |trigger| trigger.requires("record")))]
 pub(crate) struct BackgroundArgs {
     /// Record all I/Os in this directory; see 'record'
     #[arg(long, value_name = "REC")]

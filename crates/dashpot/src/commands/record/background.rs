@@ -11,13 +11,11 @@ use anyhow::{Context, bail};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::Schedule;
-use dashpot_rules::ParseError;
 
 use super::link::Link;
 use super::part::{Part, layers};
-use super::recording::{Recording, check_keep, check_same, text};
+use super::recording::{Recording, check_same, text};
 use crate::cli::{BackgroundArgs, KeepArgs};
-use crate::commands::output::usage;
 use crate::sources::Target;
 
 /// A thread that records. Dropping this value ends the recording, and seals its last file.
@@ -30,13 +28,8 @@ pub(in crate::commands) struct Background {
 impl Background {
     /// The directory of the recording that the user asks for, and the recording's limits.
     pub(in crate::commands) fn asked(args: &BackgroundArgs) -> Option<(&Path, &KeepArgs)> {
-        let BackgroundArgs { record, kept } = args;
-        if record.is_none() && (kept.keep.is_some() || kept.trigger.is_some()) {
-            usage(&ParseError::new(
-                "--keep and --trigger are about a recording: add --record REC",
-            ));
-        }
-        record.as_deref().map(|root| (root, kept))
+        let root = args.record.as_deref()?;
+        Some((root, &args.kept))
     }
 
     /// Begins to record the I/Os of the targets that `find` finds, and leaves a link by which reports find
@@ -47,7 +40,6 @@ impl Background {
         link: PathBuf,
         find: impl FnOnce() -> anyhow::Result<Target> + Send + 'static,
     ) -> anyhow::Result<Background> {
-        check_keep(args);
         let recording = Recording::create(root, args).context("--record")?;
         let link = match Link::make(link, root) {
             Ok(link) => link,

@@ -23,7 +23,7 @@ use super::output::{print, progress_bar, usage};
 use crate::cli::RecordArgs;
 
 use part::Part;
-use recording::{Recording, check_keep, check_same, figures, text};
+use recording::{Recording, check_same, figures, text};
 use targets::Targets;
 
 pub(super) use background::Background;
@@ -74,7 +74,6 @@ fn check(args: &RecordArgs) {
              part of each",
         ));
     }
-    check_keep(&args.kept);
 }
 
 /// The line that says that recording has begun.

@@ -8,21 +8,11 @@ use anyhow::bail;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, Layer, Predicates, Seen};
 use dashpot_recording::{Event, MachineClock, Options, Recorder, Summary};
-use dashpot_rules::{ParseError, nice_number, thousands};
+use dashpot_rules::{nice_number, thousands};
 
 use super::part::Part;
 use crate::cli::KeepArgs;
-use crate::commands::output::usage;
 use crate::sources::{KERNEL_DISK, KERNEL_FS, Owner, run_first};
-
-/// Refuses limits that no recording can keep.
-pub(super) fn check_keep(args: &KeepArgs) {
-    if let Some(keep) = args.keep.filter(|keep| *keep < KEEP_LEAST) {
-        usage(&ParseError::new(format!(
-            "--keep: {keep} bytes are too few for a recording: take at least 1M"
-        )));
-    }
-}
 
 /// Refuses to continue a recording of other owners' disks, and to continue a part that was cut from a
 /// recording.
@@ -258,8 +248,6 @@ pub(super) fn text(output: &Path, parts: &[Part<'_>], summary: &Summary) -> Stri
     format!("{output}: {}; {lost}{deleted}\n", figures(summary))
 }
 
-/// The smallest value of `--keep`. Even one file of a busy disk is larger.
-const KEEP_LEAST: u64 = 1 << 20;
 /// The size limit of a recording without `--keep`, in bytes.
 const KEEP_BYTES: u64 = 2 << 30;
 /// If the recorder takes more than this share of one CPU, it does not record I/Os one by one for a minute.
