@@ -157,8 +157,8 @@ def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_
         run("losetup", "--detach", node)
 
 
-# As soon as `detach` has freed its node, another `attach` makes a device of the node. `detach` only goes on when that
-# `attach` has had the time to change the settings, which it must not do yet.
+# As soon as `detach` has freed its node, another `attach` makes a device of the node. `detach` goes on only when that
+# `attach` has ended.
 ANOTHER_TAKES_THE_FREE_NODE = """
 mkdir "$0/bin"
 real=$(command -v losetup)
@@ -166,25 +166,25 @@ cat >"$0/bin/losetup" <<END
 #!/bin/sh
 [ "\\$1" = --detach ] || exec $real "\\$@"
 $real "\\$@"
-PATH=$PATH "$DASHPOT" attach e --with loop >"$0/e" 2>"$0/errors" &
-until [ -s "/sys/block/$1/loop/backing_file" ]; do :; done
-sleep 0.2
+PATH=$PATH "$DASHPOT" attach e --with loop >"$0/e" 2>&1 || true
 END
 chmod +x "$0/bin/losetup"
 PATH=$0/bin:$PATH exec "$DASHPOT" detach d
 """
 
 
-def test_settings_are_restored_before_the_next_attachment_changes_them(serve, attach, own_loop, tmp_path):
+def test_the_next_attachment_waits_until_settings_are_restored(serve, attach, own_loop, tmp_path):
+    """An `attach` that did not wait would note the settings of the last user as those to restore."""
     setting = pathlib.Path("/sys/block", os.path.basename(own_loop), "queue/max_sectors_kb")
     eventually(lambda: can_write(setting, "512"), setting)
     daemon = serve("-d", "d=ram,size=8M", "-d", "e=ram,size=8M")
     assert attach(daemon, "d") == own_loop
     environment = {"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}
-    run("sh", "-ec", ANOTHER_TAKES_THE_FREE_NODE, tmp_path, os.path.basename(own_loop), env=environment)
-    eventually((tmp_path / "e").read_text, "another attachment")
-    assert (tmp_path / "e").read_text() == f"{own_loop}\n"
-    assert sysfs(own_loop, "queue/max_sectors_kb") == "1024"
+    run("sh", "-ec", ANOTHER_TAKES_THE_FREE_NODE, tmp_path, env=environment)
+    refused = (tmp_path / "e").read_text()
+    assert f"another command attaches or detaches {own_loop}: wait for it, or end it" in refused
+    assert not remains() and sysfs(own_loop, "queue/max_sectors_kb") == "512"
+    assert attach(daemon, "e") == own_loop and sysfs(own_loop, "queue/max_sectors_kb") == "1024"
     daemon.cli("detach", "e")
     assert sysfs(own_loop, "queue/max_sectors_kb") == "512"
 
