@@ -309,9 +309,8 @@ def proofs(text, crates):
 def check_specification(repository):
     """Checks that every test and every file that the specification names exists."""
     root, file = repository.root, repository.root / "SPECIFICATION.md"
-    crates = {"program": "dashpot"} | {name: name for name in repository.crates}
     tests = {}
-    for line, crate, python, name in proofs(file.read_text(), crates) if file.is_file() else ():
+    for line, crate, python, name in proofs(file.read_text(), repository.crates) if file.is_file() else ():
         place = f"SPECIFICATION.md:{line}"
         if name == "" or name.startswith("test_"):
             text = (root / python).read_text() if python and (root / python).is_file() else ""
@@ -322,12 +321,11 @@ def check_specification(repository):
             if not any(any(root.glob(f"{below}{name}")) for below in ("", "crates/*/", "crates/*/src/")):
                 yield f"{place}: there is no file '{name}'; name the one that is meant"
         elif crate is None and re.fullmatch(r"[a-z]\w*(::\w+)+", name):
-            yield f"{place}: whose test is '{name}'? Put its crate before it: {', '.join(crates)}"
+            yield f"{place}: whose test is '{name}'? Put its crate before it: {', '.join(repository.crates)}"
         elif crate and re.fullmatch(r"\w+(::\w+)*", name):
-            folder = crates[crate]
-            tests[folder] = tests.get(folder) or test_names(repository, folder)
-            if not any(f"::{name}::" in f"::{test}::" for test in tests[folder]):
-                yield f"{place}: {folder} has no test '{name}'; name the one that keeps the promise"
+            tests[crate] = tests.get(crate) or test_names(repository, crate)
+            if not any(f"::{name}::" in f"::{test}::" for test in tests[crate]):
+                yield f"{place}: {crate} has no test '{name}'; name the one that keeps the promise"
 
 
 def check_named_files(repository):
@@ -337,7 +335,7 @@ def check_named_files(repository):
     below = "crates|docs|scripts|tests|web|fuzz|labs|bench|experiments|monitoring"
     named = re.compile(rf"[`(]((?:{below})/[\w./-]*|[\w./-]+\.rs\b)")
     rust = [f"/{repository.name(file)}" for file in repository.sources() if file.suffix == ".rs"]
-    pages = ("ARCHITECTURE.md", "CONTRIBUTING.md", "life-of-an-io.md", "data-path.md")
+    pages = ("ARCHITECTURE.md", "CONTRIBUTING.md", "life-of-an-io.md", "data-path.md", "where.md")
     for page in (page for page in repository.docs() if page.name in pages or page.parent.name == "decisions"):
         text = page.read_text()
         for found in named.finditer(text):

@@ -25,7 +25,7 @@ pub struct PoolInterval {
     /// The volumes' shares of these counts, by name. Repairs of mirrors belong to no volume.
     pub by_volume: Vec<(String, VolumeTraffic)>,
     /// The queues of all disks together, in the order of [`Class::ALL`].
-    pub classes: [ClassInterval; Class::ALL.len()],
+    pub classes: Box<[ClassInterval; Class::ALL.len()]>,
     /// The transaction groups that the pool remembers at the interval's end, the oldest first.
     pub txgs: Vec<TxgStats>,
 }

@@ -1,6 +1,8 @@
 //! Writes a recording of an invented server, on which a developer can measure queries: `busy_server
 //! DIRECTORY IOS`.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -13,10 +13,10 @@ use dashpot_api::TrafficSum;
 use dashpot_engine::pool::{Traffic, VolumeTraffic};
 use dashpot_observe::PoolInterval;
 use dashpot_rules::nice_number;
+use dashpot_text::table::{Column, Room, prose_within, table_within};
 use serde::Serialize;
 
 use super::report::Page;
-use super::table::{Column, Room, prose_within, table_within};
 
 pub use self::report::AmplificationReport;
 
@@ -237,10 +237,10 @@ mod tests {
 
     use dashpot_engine::pool::{Class, Traffic, VolumeTraffic};
     use dashpot_observe::{ClassInterval, PoolInterval};
+    use dashpot_text::table::{Room, assert_fits};
     use expect_test::expect;
 
     use super::{Amplification, PoolLevels};
-    use crate::table::{Room, assert_fits};
 
     fn traffic(reads: u64, writes: u64, block: u64) -> Traffic {
         Traffic {
@@ -262,7 +262,7 @@ mod tests {
             queued: traffic(400, 400, 128 << 10),
             traffic: traffic(400, 400, 128 << 10),
             by_volume: Vec::new(),
-            classes: Class::ALL.map(ClassInterval::empty),
+            classes: Box::new(Class::ALL.map(ClassInterval::empty)),
             txgs: Vec::new(),
         }
     }

@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use super::report::Page;
-use super::table::{Column, Room, prose_within, table_within};
 use dashpot_observe::Dimension;
 use dashpot_observe::diff::{
     Beside, Compared, Comparison, FACTOR_LEAST, Finding, Hung, IOS_LEAST, Metered, POINTS_LEAST,
     Rate, SideSum,
 };
 use dashpot_rules::{nice_number, short_time, thousands, visible};
+use dashpot_text::table::{Column, Room, prose_within, table_within};
+
+use super::report::Page;
 
 /// The report. The report's JSON is the JSON of the [`Comparison`].
 #[derive(Clone, Debug)]
@@ -262,10 +263,10 @@ const TAKEN: usize = 11 + 13 + 8 + 12;
 mod tests {
     use dashpot_observe::Dimension;
     use dashpot_observe::diff::{Spent, ValueShare};
+    use dashpot_text::table::assert_fits;
     use expect_test::expect;
 
     use super::*;
-    use crate::table::assert_fits;
 
     fn side(slow_count: u64) -> SideSum {
         SideSum {

@@ -1,9 +1,9 @@
 //! A report over the I/Os that meet conditions.
 
 use dashpot_observe::{Predicates, Question, Schedule, Seen};
+use dashpot_text::surface::Surface;
 
 use crate::report::{Pages, Report, Tells, Words};
-use crate::surface::Surface;
 
 /// A report on only those I/Os that meet conditions. It prints these conditions first.
 pub struct Filtered {

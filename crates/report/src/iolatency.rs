@@ -17,11 +17,11 @@ use std::fmt;
 use dashpot_engine::histogram::{Histogram, Unit};
 use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
 use dashpot_rules::visible;
+use dashpot_text::percentiles::write_percentiles;
+use dashpot_text::table::Room;
 use serde::{Serialize, Serializer};
 
-use super::percentiles::write_percentiles;
 use super::report::Page;
-use super::table::Room;
 
 pub use self::report::IolatencyReport;
 

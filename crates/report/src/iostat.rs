@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use dashpot_api::Depth;
 use dashpot_observe::{InFlight, Length, Mention};
+use dashpot_text::depth::bound;
+use dashpot_text::table::{Room, prose_within};
 use serde::{Serialize, Serializer};
 
-use super::depth::bound;
 use super::report::Page;
-use super::table::{Room, prose_within};
 
 pub use self::report::IostatReport;
 

@@ -15,28 +15,17 @@
 
 pub mod amplification;
 mod breakdown;
-pub mod chart;
-pub mod clock;
-pub mod crash;
-pub mod depth;
 pub mod diff;
 pub mod filtered;
-pub mod health;
 pub mod heatmap;
-pub mod html;
 pub mod iolatency;
 pub mod iostat;
-pub mod modes;
 pub mod observe;
-pub mod percentiles;
-pub mod proof;
 pub mod quantize;
 pub mod report;
 pub mod snoop;
 pub mod stat;
 pub mod stats;
-pub mod surface;
-pub mod table;
 pub mod txgs;
 pub mod zpool_iostat;
 

@@ -7,11 +7,11 @@ use std::fmt;
 use dashpot_engine::Op;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{DeviceInterval, InFlight, Length, Percentiles};
+use dashpot_text::table::{Room, prose_within, time_or_dash};
 use serde::Serialize;
 
 use super::per_second;
 use super::report::Page;
-use super::table::{Room, prose_within, time_or_dash};
 
 pub use self::report::ObserveReport;
 
@@ -185,11 +185,11 @@ mod tests {
     use std::time::Duration;
 
     use dashpot_engine::histogram::Histogram;
+    use dashpot_observe::{DeviceInterval, InFlight, Kind, Length, OpInterval};
+    use dashpot_text::table::{Room, assert_fits};
     use expect_test::expect;
 
     use super::{Line, Observation};
-    use crate::table::{Room, assert_fits};
-    use dashpot_observe::{DeviceInterval, InFlight, Kind, Length, OpInterval};
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
         let latency = Histogram::of(ns, completed);

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, Moments, Unit};
 use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
+use dashpot_text::table::{Room, prose_within};
 use serde::{Serialize, Serializer};
 
 use super::per_second;
 use super::report::Page;
-use super::table::{Room, prose_within};
 
 pub use self::report::QuantizeReport;
 

@@ -4,8 +4,7 @@
 use std::fmt;
 
 use dashpot_observe::{Question, Schedule, Seen};
-
-use super::surface::Surface;
+use dashpot_text::surface::Surface;
 
 /// A running report.
 pub trait Report {

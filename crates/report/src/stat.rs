@@ -8,14 +8,14 @@ use std::fmt;
 
 use dashpot_observe::{Group, InFlight, Length, Mention, Unit};
 use dashpot_rules::{nice_number, thousands, visible};
+use dashpot_text::clock::time_of_day;
+use dashpot_text::table::{Column, Room, prose_within, table_within};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use self::numbers::Numbers;
-use super::clock::time_of_day;
 use super::per_second;
 use super::report::{Page, Rows};
-use super::table::{Column, Room, prose_within, table_within};
 
 pub use self::report::StatReport;
 

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use dashpot_observe::{Dimension, Knows, Metric};
+use dashpot_text::table::{Column, Room, prose_within, table_within};
 use serde::Serialize;
 
 use super::report::Page;
-use super::table::{Column, Room, prose_within, table_within};
 
 /// The words from which statistics can be made. JSON: `{"layers": ["disk", "volume", "fs", "kernel"], "words":
 /// [{"word": "latency", "metric": true, "dimension": true, "of_dashpot": true, "of_the_kernel": true, "meaning":
@@ -119,8 +119,9 @@ with commas between them, and --by the same dimensions.
 
 #[cfg(test)]
 mod tests {
+    use dashpot_text::table::assert_fits;
+
     use super::*;
-    use crate::table::assert_fits;
 
     #[test]
     fn the_words_fit_a_terminal() {

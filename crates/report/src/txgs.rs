@@ -11,11 +11,11 @@ mod report;
 use std::fmt;
 
 use dashpot_engine::pool::{TxgState, TxgStats};
+use dashpot_text::table::Room;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
 use super::report::Page;
-use super::table::Room;
 
 pub use self::report::TxgsReport;
 
@@ -158,10 +158,11 @@ impl Serialize for Txgs {
 
 #[cfg(test)]
 mod tests {
-    use super::Txgs;
-    use crate::table::{Room, assert_fits};
     use dashpot_engine::pool::{Traffic, TxgState, TxgStats};
     use dashpot_engine::{Duration, Instant};
+    use dashpot_text::table::{Room, assert_fits};
+
+    use super::Txgs;
     use expect_test::expect;
 
     fn txg(txg: u64, state: TxgState) -> TxgStats {

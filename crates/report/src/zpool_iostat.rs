@@ -20,10 +20,10 @@ use dashpot_engine::histogram::{Histogram, Unit};
 use dashpot_engine::pool::Class;
 use dashpot_observe::{ClassInterval, PoolInterval};
 use dashpot_rules::{nice_number, nice_time};
+use dashpot_text::table::Room;
 
 use self::columns::{CELL_WIDTH, Group, NAME_WIDTH};
 use super::report::Page;
-use super::table::Room;
 
 pub use self::columns::View;
 pub use self::report::ZpoolIostatReport;

@@ -126,15 +126,6 @@ pub fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A random word of `letters` hexadecimal digits. Fails if the kernel provides no randomness.
-pub fn random_word(letters: usize) -> anyhow::Result<String> {
-    let mut bytes = vec![0; letters.div_ceil(2)];
-    let filled = getrandom::fill(&mut bytes);
-    filled.map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))?;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(hex[..letters].to_owned())
-}
-
 /// The file from which this user's commands read the token of an API over TCP. Dropping this removes
 /// the file.
 pub struct TokenFile(PathBuf);

@@ -25,6 +25,6 @@ pub use access::{Access, Hosts, guard_host};
 pub use answer::Manners;
 pub use handover::HandoverListener;
 pub use io_memory::{IoMemory, Remembering};
-pub use listen::{HttpListener, TokenFile, make_private_dir, random_word};
+pub use listen::{HttpListener, TokenFile, make_private_dir};
 pub use memory::{Memory, Wanted};
 pub use router::{page_router, router};

@@ -1,10 +1,10 @@
 //! `amplification` as a [`Report`].
 
 use dashpot_observe::{Question, Schedule, Seen, Subject};
+use dashpot_text::surface::Surface;
 
 use super::{Amplification, PoolLevels};
 use crate::report::{Pages, Report};
-use crate::surface::Surface;
 
 /// The report: how many operations and bytes pools had at each level, once per interval.
 #[derive(Clone, Copy, Debug)]

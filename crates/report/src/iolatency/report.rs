@@ -6,12 +6,12 @@ use dashpot_observe::{
     DeviceInterval, Dimension, Group, Groups, Kind, Layer, OTHER, OpInterval, Past, Question,
     Schedule, Seen, in_flight_of_all,
 };
+use dashpot_text::clock::time_of_day;
+use dashpot_text::surface::Surface;
 
 use super::{Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening};
 use crate::breakdown::{is_always_apart, order_of, value_of};
-use crate::clock::time_of_day;
 use crate::report::{Pages, Report, Words};
-use crate::surface::Surface;
 
 /// The report: histograms or percentiles, once per interval.
 #[derive(Clone, Debug)]

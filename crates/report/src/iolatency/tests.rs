@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use dashpot_engine::Op;
 use dashpot_observe::{DeviceInterval, Dimension, Kind, OpInterval, Schedule, Seen};
+use dashpot_text::surface::{Pictures, Surface};
+use dashpot_text::table::assert_fits;
 use expect_test::expect;
 
 use super::*;
 use crate::report::Report;
-use crate::surface::{Pictures, Surface};
-use crate::table::assert_fits;
 
 /// Every histogram of the example file of perf-tools' iolatency, unchanged.
 const EXAMPLES: &str = include_str!("../fixtures/iolatency.txt");

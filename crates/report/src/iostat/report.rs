@@ -3,10 +3,10 @@
 use dashpot_api::Depth;
 use dashpot_engine::{DepthTimes, Op};
 use dashpot_observe::{DeviceInterval, Layer, Question, Schedule, Seen, Subject};
+use dashpot_text::surface::Surface;
 
 use super::{Columns, Completed, Interval, Iostat};
 use crate::report::{Pages, Report, Tells};
-use crate::surface::Surface;
 
 /// The report: averages of disks, first since the daemon began to serve them, then per
 /// interval.

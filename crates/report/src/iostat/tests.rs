@@ -1,9 +1,9 @@
 //! Compares the report's tables with sysstat's.
 
+use dashpot_text::table::assert_fits;
 use expect_test::expect;
 
 use super::*;
-use crate::table::assert_fits;
 
 /// The I/O of a disk in the second for which sysstat 12.6's iostat printed the tables below.
 fn second() -> Interval {

@@ -1,10 +1,10 @@
 //! `observe` as a [`Report`].
 
 use dashpot_observe::{Layer, Question, Schedule, Seen};
+use dashpot_text::surface::Surface;
 
 use super::{Line, Observation};
 use crate::report::{Pages, Report, Tells};
-use crate::surface::Surface;
 
 /// The report: rates and percentiles, in a table for each interval.
 #[derive(Clone, Copy, Debug)]

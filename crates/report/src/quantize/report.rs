@@ -5,10 +5,10 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{
     DeviceInterval, Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all,
 };
+use dashpot_text::surface::Surface;
 
 use super::{Aggregation, Disk, Quantize, Scope};
 use crate::report::{Page, Pages, Report, Tells};
-use crate::surface::Surface;
 
 /// The report: latencies in powers of two, over one interval.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! Compares reports with the outputs in the zinject article, and tests the rules by which DTrace formats
 //! them.
 
+use dashpot_text::table::assert_fits;
 use serde_json::json;
 
 use super::*;
-use crate::table::assert_fits;
 
 /// Every output of the article's scripts, as the article prints it, separated by `%%`. The article's page
 /// has lost the spaces at the ends of lines.

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use dashpot_observe::{FinishedIo, Question, Schedule, Seen, Subject, Wanted};
+use dashpot_text::surface::Surface;
 use serde::{Serialize, Serializer};
 
 use super::columns::{Wait, of_calls, of_kernel, of_zios};
 use super::json;
 use super::table::Table;
 use crate::report::{Page, Pages, Report, Tells, Words};
-use crate::surface::Surface;
 
 /// The report: a line for each finished I/O.
 pub struct SnoopReport {

@@ -2,9 +2,8 @@
 
 use dashpot_observe::FinishedIo;
 use dashpot_rules::visible;
-
-use crate::clock::time_of_day_ms;
-use crate::table::Room;
+use dashpot_text::clock::time_of_day_ms;
+use dashpot_text::table::Room;
 
 /// The side on which a column aligns its words.
 #[derive(Clone, Copy)]

@@ -2,12 +2,12 @@
 
 use dashpot_engine::{Duration, Op, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
+use dashpot_text::table::Room;
 use expect_test::expect;
 
 use super::columns::{Wait, of_kernel, of_zios};
 use super::json;
 use super::table::Table;
-use crate::table::Room;
 
 const MS: u64 = 1_000_000;
 /// A terminal of 80 columns.

@@ -5,11 +5,11 @@ use dashpot_observe::{
     DeviceInterval, Dimension, Group, Groups, Metric, OpInterval, Order, Past, Question, Schedule,
     Seen, Statistic, Unit, in_flight_of_all,
 };
+use dashpot_text::surface::Surface;
 
 use super::{Amount, Bars, Busy, Stat, Values};
 use crate::breakdown::{is_always_apart, order_of, value_of};
 use crate::report::{Pages, Report, Words};
-use crate::surface::Surface;
 
 /// The report: a statistic, once per interval.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@ use std::time::Duration;
 use dashpot_engine::Op;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval, Schedule, Seen};
+use dashpot_text::surface::{Pictures, Surface};
+use dashpot_text::table::assert_fits;
 use expect_test::expect;
 
 use super::*;
 use crate::report::Report;
-use crate::surface::{Pictures, Surface};
-use crate::table::assert_fits;
 
 fn op(op: Op, by: Option<&str>, completed: u64, bytes: u64, ns: u64) -> OpInterval {
     let latencies = Histogram::of(ns, completed);

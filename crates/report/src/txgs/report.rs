@@ -2,10 +2,10 @@
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Question, Schedule, Seen, Subject};
+use dashpot_text::surface::Surface;
 
 use super::Txgs;
 use crate::report::{Page, Pages, Report, Tells};
-use crate::surface::Surface;
 
 /// The report: the transaction groups of pools as they are now, or at the end of a simulation.
 #[derive(Clone, Copy, Debug)]

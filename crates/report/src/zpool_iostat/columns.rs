@@ -1,6 +1,6 @@
 //! The groups of columns in each view, and the choice of those groups that fit.
 
-use crate::table::Room;
+use dashpot_text::table::Room;
 
 /// The columns to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

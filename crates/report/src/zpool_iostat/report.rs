@@ -1,10 +1,10 @@
 //! `zpool-iostat` as a [`Report`].
 
 use dashpot_observe::{Question, Schedule, Seen, Subject};
+use dashpot_text::surface::Surface;
 
 use super::{View, ZpoolIostat};
 use crate::report::{Pages, Report};
-use crate::surface::Surface;
 
 /// The report: the I/O of pools, once per interval.
 #[derive(Clone, Debug)]

@@ -1,13 +1,12 @@
 //! Compares titles with those of `zpool iostat`, and figures with those of hand-made statistics.
 
+use dashpot_engine::pool::Traffic;
+use dashpot_text::table::assert_fits;
 use expect_test::expect;
 
 use std::time::Duration;
 
-use dashpot_engine::pool::Traffic;
-
 use super::*;
-use crate::table::assert_fits;
 
 fn pool(name: &str) -> PoolInterval {
     PoolInterval {
@@ -24,7 +23,7 @@ fn pool(name: &str) -> PoolInterval {
             bytes_written: 3_000 << 17,
         },
         by_volume: Vec::new(),
-        classes: Class::ALL.map(ClassInterval::empty),
+        classes: Box::new(Class::ALL.map(ClassInterval::empty)),
         txgs: Vec::new(),
     }
 }

@@ -1,0 +1,52 @@
+//! Disks and volumes as block devices of this host: `attach`, `mount`, `detach` and `dmsetup`.
+//!
+//! All of them need root; the daemon that serves the disks needs no privilege. For a loop device `attach` mounts a
+//! file, hands the descriptor of the mount's connection to the daemon, and makes the device from the file. For a
+//! device of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. For a
+//! ublk device it makes the device's queue, hands the queue to the daemon, and starts the device. If a step fails,
+//! `attach` undoes the earlier steps. `detach` does the same steps backwards. `dmsetup` starts a daemon for each
+//! device, and attaches its disk.
+//!
+//! This crate serves no disk in its own process.
+
+#![warn(missing_docs)]
+
+mod answers;
+mod attach;
+pub mod attacher;
+mod block_device;
+mod detach;
+pub mod dmsetup;
+mod down;
+mod exported;
+mod file_system;
+mod fuse_mount;
+mod guard;
+mod kernel_log;
+mod kinds;
+mod link;
+mod loop_device;
+mod mechanism;
+mod mount;
+mod nbd_device;
+mod netlink;
+mod place;
+mod process;
+mod stale;
+mod state;
+mod sysfs;
+mod takeover;
+mod target;
+mod tool;
+mod turn;
+#[cfg_attr(not(feature = "ublk"), path = "ublk_absent.rs")]
+mod ublk_device;
+
+pub use attach::attach;
+pub use detach::detach;
+pub use guard::become_guard;
+pub use kernel_log::Left;
+pub use mount::mount;
+pub use state::left_at;
+pub use sysfs::{Queue, queue_of};
+pub use takeover::{Waiting, waiting_for};

@@ -1,0 +1,73 @@
+//! The present state of a recorded attachment.
+
+use dashpot_api::{Client, DeviceIo, MechanismWord};
+use dashpot_export::store::device_users;
+
+use crate::answers::Answers;
+use crate::block_device::is_at;
+use crate::netlink::RECONNECT_SECONDS;
+use crate::place::{Place, Record, records};
+use crate::sysfs::queue_of;
+
+/// Whether the node is still the attached device.
+pub(crate) fn is_ours(place: &Place, record: &Record) -> bool {
+    is_at(&record.node, record.mechanism, &place.file(&record.disk))
+}
+
+/// Whether it is certain that the attachment's daemon no longer serves the node.
+pub(crate) fn is_stale(place: &Place, record: &Record, answers: &Answers) -> bool {
+    let has_ended = record.daemon.is_some_and(|daemon| !daemon.is_alive());
+    has_ended || answers.deny(record) || !is_ours(place, record)
+}
+
+/// The clients and the I/O of the disk or volume; `None` if the daemon does not answer, or no longer has the
+/// disk or volume.
+pub(crate) fn io_of(client: &Client, record: &Record) -> Option<DeviceIo> {
+    let (layer, name) = record.key();
+    client.io(layer, name).ok()
+}
+
+/// Whether the attachment's daemon is gone, and I/O waits in the kernel's NBD client for another daemon.
+pub(crate) fn waits(place: &Place, record: &Record, answers: &Answers) -> bool {
+    record.mechanism == MechanismWord::Nbd
+        && is_ours(place, record)
+        && is_stale(place, record, answers)
+}
+
+/// Like [`waits`], but first asks the attachment's daemon whether it still serves the node.
+pub(crate) fn waits_now(place: &Place, record: &Record) -> bool {
+    record.mechanism == MechanismWord::Nbd
+        && waits(place, record, &Answers::about(std::iter::once(record)))
+}
+
+/// One sentence for each device that a daemon leaves attached, which says what happens to the device when the
+/// daemon ends. `api` is the address of the daemon's API. Leaves out the devices in `own`.
+pub fn left_at(api: &str, own: &[&str]) -> Vec<String> {
+    let left = records().into_iter().filter(|(path, record)| {
+        record.api == api
+            && !own.contains(&record.node.as_str())
+            && is_at(&record.node, record.mechanism, path)
+    });
+    let sentences = left.map(|(_, record)| {
+        let fate = match record.mechanism {
+            MechanismWord::Nbd => format!(
+                "its next I/O waits for a daemon with the same bytes for {RECONNECT_SECONDS} s, then fails"
+            ),
+            MechanismWord::Loop => "its I/O fails from now on".to_owned(),
+            // The driver removes the device when its daemon ends.
+            MechanismWord::Ublk => "it ends now".to_owned(),
+        };
+        format!(
+            "{} ({}) is still attached: {fate}; 'dashpot detach --stale', as root, removes what is left",
+            record.node,
+            record.words()
+        )
+    });
+    sentences.collect()
+}
+
+/// Whether a program has the node open or I/O of the node is in flight.
+pub(crate) fn is_used(record: &Record) -> bool {
+    let in_flight = queue_of(&record.node).map_or(0, |queue| queue.in_flight);
+    in_flight > 0 || !device_users(&record.node).is_empty()
+}

@@ -1,0 +1,218 @@
+//! The commands that inspect or change a running daemon, except reports.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use dashpot_api::KeepWord;
+use dashpot_engine::Duration;
+use dashpot_rules::{ParseError, parse_seed, parse_size, parse_span, parse_wait};
+
+use crate::rule::RuleArgs;
+use crate::words::keep;
+
+/// Show disks, pools, their clients, and zios in flight
+#[derive(Args, Debug)]
+#[command(after_help = "Example: wait for a daemon that is starting\n  dashpot status --wait 10s")]
+pub struct StatusArgs {
+    /// Show every zio in flight and where it waits
+    #[arg(long)]
+    pub inflight: bool,
+    /// Wait this long for a daemon
+    #[arg(long, value_name = "TIME", value_parser = parse_wait)]
+    pub wait: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arm a rule on a disk: a delay, an error, or a hang
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples: one lane of 10 ms; 1 % of the reads at 500 ms while a test runs
+  dashpot inject c1t1d0 -D 10ms:1
+  dashpot inject c1t1d0 -D 500ms -T read -f 1% -- ./test.sh")]
+pub struct InjectArgs {
+    /// The disk, or 'all'
+    #[arg(value_name = "DISK|all")]
+    pub disk: String,
+    /// The words of the rule.
+    #[command(flatten)]
+    pub rule: RuleArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Arm the rule only while this command runs, then print what the rule injected
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Replace a rule at once; 'proof' then judges the new one alone
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The rule keeps its id, its name and its counters. Latencies and the verdict of
+'proof' then cover only I/Os that match after the update. The I/Os that the rule
+already holds end as the old rule says.
+
+Example:
+  dashpot update 1 -D 25ms:2")]
+pub struct UpdateArgs {
+    /// The rule's id or name
+    #[arg(value_name = "ID|NAME")]
+    pub target: String,
+    /// The words of the rule.
+    #[command(flatten)]
+    pub rule: RuleArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// List rules, how many I/Os each matched and held and, if it held none, why
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A rule matches an I/O, then holds it until its delay is over. 'late' counts the
+I/Os that were late by more than 1 ms or 5 % of the delay, and 'now' those that
+the rule holds at this moment. 'achieved' is the median delay of the I/Os that
+it held; after an update, only of those that matched since.
+
+Example:
+  dashpot list c1t1d0")]
+pub struct ListArgs {
+    /// Only this disk
+    pub disk: Option<String>,
+    /// Show all columns, and break no line
+    #[arg(long)]
+    pub wide: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Remove rules; the I/Os that they hold stay held
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot clear all --release")]
+pub struct ClearArgs {
+    /// A rule's id or name, a disk, or 'all'
+    #[arg(value_name = "ID|NAME|DISK|all", value_parser = parse_target)]
+    pub target: String,
+    /// Complete the I/Os that the rules hold, at once
+    #[arg(long)]
+    pub release: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Return to the lab's state: only its rules, no disk suspended
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot reset")]
+pub struct ResetArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Let a suspended disk go on
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot resume c1t1d0")]
+pub struct ResumeArgs {
+    /// The disk
+    pub disk: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Parses a word that names a disk or a rule. An empty word, such as that of an unset variable, is
+/// refused.
+fn parse_target(text: &str) -> Result<String, ParseError> {
+    match text {
+        "" => Err(ParseError::new(
+            "it is empty: give a rule's id or name, a disk, or 'all'",
+        )),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Stop a disk's new zios, and wait until none is in flight
+#[derive(Args, Debug)]
+#[command(after_help = "Example: an outage of ten seconds\n  dashpot suspend c1t1d0 --for 10s")]
+pub struct SuspendArgs {
+    /// The disk
+    pub disk: String,
+    /// Resume by itself after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    #[arg(allow_hyphen_values = true)]
+    pub lasts: Option<Duration>,
+    /// Do not wait for I/O in flight
+    #[arg(long)]
+    pub now: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Cut the power of lossy disks and pools, and list the loss
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A power cut loses acknowledged writes that no flush (fsync) has covered. Without
+--off or --restart the disk keeps serving without its cache, and clients may
+write the lost data again from their own caches. To see what survives a power
+cut, give --off, and then --restart when the clients are gone. A pool then also
+loses its memory: the transaction groups that were not on its disks.
+
+Examples: a power cut, and the disk afterwards; half of the writes lost, torn
+  dashpot serve -d db=lossy:file:/var/tmp/db.img,size=1G &
+  dashpot crash db --keep none --off
+  dashpot crash db --restart
+  dashpot crash all --restart --tear 512 --seed 7")]
+pub struct CrashArgs {
+    /// A disk or a pool with lossy stores, or 'all' of these in turn
+    #[arg(value_name = "DISK|POOL|all")]
+    pub target: String,
+    /// End its connections, and refuse new ones until --restart
+    #[arg(long, conflicts_with = "restart")]
+    pub off: bool,
+    /// End its connections, and serve what survived; if the power is off, do not cut it again
+    #[arg(long)]
+    pub restart: bool,
+    /// Unflushed writes that survive: none, all or random
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "random",
+        value_parser = keep(),
+        hide_possible_values = true
+    )]
+    pub keep: KeepWord,
+    /// Let a write survive in part, by sectors of 512 or 4096 bytes
+    #[arg(long, value_name = "SIZE", value_parser = parse_tear)]
+    pub tear: Option<u64>,
+    /// Seed that chooses the surviving writes [a random one, printed]
+    #[arg(long, value_name = "N", value_parser = parse_seed)]
+    pub seed: Option<u64>,
+    /// List at most this many lost writes, the oldest first
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_tear(text: &str) -> Result<u64, ParseError> {
+    match parse_size(text)? {
+        size @ (512 | 4096) => Ok(size),
+        _ => Err(ParseError::new(format!(
+            "'{text}' is not a size of a sector: give 512 or 4096"
+        ))),
+    }
+}
+
+/// Tell how precise this host lets dashpot be, and why
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot doctor")]
+pub struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

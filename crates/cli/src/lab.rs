@@ -1,0 +1,181 @@
+//! `run` and `serve`: the disks, and their addresses.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use dashpot_rules::{
+    ApiAddress, DiskConfig, DiskInjection, Listen, parse_api, parse_disk, parse_disk_injection,
+    parse_listen, parse_name, parse_seed, parse_shards, parse_size,
+};
+
+use crate::BackgroundArgs;
+
+/// The disks to serve: those of a lab file, those named here, or both.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LabArgs {
+    /// A lab file; without one and without -d: two RAM disks of 1G, c1t1d0 and c1t2d0
+    pub lab: Option<PathBuf>,
+    /// Serve a disk: NAME=STORE[,size=N][,offset=N][,block=N][,ro]; a STORE is ram, null, file:PATH, dev:PATH, lossy:STORE (see crash) or path:DIR
+    #[arg(short = 'd', long = "disk", value_name = "DISK", value_parser = parse_disk)]
+    pub disks: Vec<DiskConfig>,
+    /// Arm a rule at the start: '[DISK] -D 10ms', see inject
+    #[arg(short = 'r', long = "rule", value_name = "RULE", value_parser = parse_disk_injection)]
+    #[arg(allow_hyphen_values = true)]
+    pub rules: Vec<DiskInjection>,
+    /// Let RAM disks be larger than the free memory
+    #[arg(long)]
+    pub overcommit: bool,
+    /// Threads that serve disks [one per CPU, at most 2]
+    #[arg(long, value_name = "N", value_parser = parse_shards)]
+    pub shards: Option<usize>,
+    /// Memory for finished I/Os, for snoop and heatmap --last [64M]; 0 for none
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub events: Option<u64>,
+    /// Spin to meet deadlines: auto or never; a CPU quota means never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub spin: SpinWhen,
+    /// Seed of all random draws [a random one]
+    #[arg(long, value_name = "N", value_parser = parse_seed)]
+    pub seed: Option<u64>,
+}
+
+/// When shards spin.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SpinWhen {
+    #[default]
+    Auto,
+    Never,
+}
+
+/// The fate of a program's calls when dashpot is killed.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnLoss {
+    Pass,
+    Fail,
+    Kill,
+}
+
+/// The answer to a program that asks for an io_uring.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UringWord {
+    Count,
+    Refuse,
+}
+
+/// The disks and volumes that are attached while they are served.
+#[derive(Args, Clone, Debug, Default)]
+pub struct AttachedArgs {
+    /// Attach these disks and volumes, or all; see 'attach'
+    #[arg(
+        id = "attach",
+        long,
+        value_name = "DISK,…",
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
+        value_parser = parse_name
+    )]
+    pub disks: Option<Vec<String>>,
+}
+
+/// How long disks are served.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LifeArgs {
+    /// End, too, when the process that started dashpot ends
+    #[arg(long)]
+    pub exit_with_parent: bool,
+}
+
+/// Serve disks for the life of a command
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API, and
+with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. Without --api
+the API is private; --api tcp:127.0.0.1:0 serves the page, too. Under sudo, the
+user who typed it runs the command and owns the devices. dashpot exits with the
+command's status, 125 to 127 for its own failures, 3 if only a --check fails.
+
+Example:
+  dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]
+pub struct RunArgs {
+    /// Where the API of the disks listens [a private socket]
+    // Unlike other commands, `run` starts a daemon of its own, so it does not ask the one in $DASHPOT_API.
+    #[arg(id = "api", long = "api", value_name = "ADDR", value_parser = parse_api)]
+    pub api: Option<ApiAddress>,
+    /// The disks to serve.
+    #[command(flatten)]
+    pub lab: LabArgs,
+    /// The disks and volumes that are attached while they are served.
+    #[command(flatten)]
+    pub attach: AttachedArgs,
+    /// Attach, and mount the first disk here (ext4 if empty)
+    #[arg(long, value_name = "DIR")]
+    pub mount: Option<PathBuf>,
+    /// If dashpot dies: pass or fail calls, kill CMD [kill]
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    pub on_loss: Option<OnLoss>,
+    /// With path disks, count or refuse io_urings [count]
+    #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
+    pub uring: Option<UringWord>,
+    /// Expect this of the disks; see 'dashpot check'
+    #[arg(long, value_name = "EXPR")]
+    pub check: Vec<String>,
+    /// Write a report for a pipeline here; see 'check'
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+    /// How long disks are served.
+    #[command(flatten)]
+    pub life: LifeArgs,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Serve disks until told to stop
+#[derive(Args, Debug)]
+#[command(after_help = "\
+ADDR is unix:PATH, unix:- (a private directory) or tcp:HOST:PORT (0: any port).
+Only your user can connect to a unix socket: chmod or chown it to let others in.
+With --attach, 'sudo dashpot serve' drops root, and then runs as your user.
+
+Example:
+  dashpot serve -d c1t1d0=file:/var/tmp/d0.img --nbd tcp:127.0.0.1:10809")]
+pub struct ServeArgs {
+    /// The disks to serve.
+    #[command(flatten)]
+    pub lab: LabArgs,
+    /// Address for NBD clients, instead of the lab file's
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub nbd: Vec<Listen>,
+    /// Address for Prometheus at /metrics, without a token
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub metrics: Option<Listen>,
+    /// Token of the API over TCP [env: DASHPOT_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Answer HTTP requests to this host name, too
+    #[arg(long, value_name = "NAME")]
+    pub allow_host: Vec<String>,
+    /// The disks and volumes that are attached while they are served.
+    #[command(flatten)]
+    pub attach: AttachedArgs,
+    /// The recording of the same I/Os.
+    #[command(flatten)]
+    pub recording: BackgroundArgs,
+    /// Write the URIs to this file when clients can connect
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// How long disks are served.
+    #[command(flatten)]
+    pub life: LifeArgs,
+}

@@ -1,0 +1,30 @@
+//! `amplification`: the operations and bytes at each level of pools.
+
+use clap::Args;
+
+use super::words::{HtmlArgs, PoolArgs};
+
+/// Show the I/O of pools at volumes, in queues and at disks
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+×r, ×rB, ×w and ×wB are reads, their bytes, writes and their bytes, divided by
+those of the clients. The first lines cover the time since the start of the
+daemon. Flushes do not count.
+
+Examples: of a daemon's pools, every 5 s; of a simulated pool
+  dashpot amplification 5
+  dashpot sim labs/amplification.toml --report amplification")]
+pub struct AmplificationArgs {
+    /// The HTML file.
+    #[command(flatten)]
+    pub file: HtmlArgs,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print comma-separated values, named as in the JSON
+    #[arg(long)]
+    pub csv: bool,
+    /// The pools, and the pace.
+    #[command(flatten)]
+    pub pools: PoolArgs,
+}

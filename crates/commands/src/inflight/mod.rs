@@ -1,0 +1,203 @@
+//! `inflight`: I/Os that have not ended, and the processes that wait for I/O.
+
+mod waiting;
+
+use std::cmp::Reverse;
+use std::fs;
+
+use anyhow::Context;
+use dashpot_cli::InflightArgs;
+use dashpot_engine::Duration;
+use dashpot_observe::{FinishedIo, Layer, Question, Schedule, Subject, Wanted, Who};
+use dashpot_output::screen::room;
+use dashpot_output::{HtmlFile, print, print_json, save, usage};
+use dashpot_rules::{ApiAddress, short_time, thousands, visible};
+use dashpot_sources::Target;
+use dashpot_text::table::{Column, Field, Room, table_of};
+use serde::Serialize;
+
+use waiting::{Waiting, waiting};
+
+/// Prints the I/Os in flight, and the processes that wait for I/O.
+pub fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow::Result<()> {
+    let target = Target::find(api, &args.device)?;
+    let file = HtmlFile::begin(args.file.html.as_deref(), "live disks")?;
+    let shown = Inflight::of(&target, args)?;
+    match args.json {
+        true => print_json(&shown)?,
+        false => print(&shown.text(room(false)))?,
+    }
+    save(file, &shown.text(Room(None)), &[shown])
+}
+
+/// The I/Os that have not ended, and the threads that wait for I/O.
+#[derive(Debug, Serialize)]
+struct Inflight {
+    /// The I/Os or the calls, the oldest first.
+    ios: Vec<InflightIo>,
+    /// How many I/Os of the kernel's disks began before the watch; only their number is known, from the
+    /// kernel's count. Null for a daemon's disks, whose I/Os are all listed.
+    older: Option<u64>,
+    /// The threads of this host that are in uninterruptible sleep; null for a daemon's disks.
+    waiting: Option<Vec<Waiting>>,
+}
+
+/// An I/O that has not ended.
+#[derive(Debug, Serialize)]
+struct InflightIo {
+    age_ns: u64,
+    layer: Layer,
+    device: String,
+    op: String,
+    offset_bytes: u64,
+    length_bytes: u64,
+    rule: Option<u32>,
+    client: Option<String>,
+    process: Option<String>,
+    pid: Option<i32>,
+}
+
+impl Inflight {
+    fn of(target: &Target, args: &InflightArgs) -> anyhow::Result<Inflight> {
+        let is_kernels = matches!(target, Target::Kernel(..));
+        let lasts = match is_kernels {
+            true => args.lasts,
+            // A daemon can list all of its I/Os in flight, so `inflight` need not watch it.
+            false => Duration::ZERO,
+        };
+        let mut watched = Watched::default();
+        let layers = match (args.layer, is_kernels) {
+            (Some(layer), _) => vec![layer],
+            (None, true) => vec![Layer::Disk],
+            (None, false) => vec![Layer::Disk, Layer::Volume],
+        };
+        let has_some = |layer: &Layer| args.layer.is_some() || !target.names(*layer).is_empty();
+        for layer in layers.iter().filter(|layer| has_some(layer)) {
+            watched.watch(target, *layer, lasts)?;
+        }
+        let Watched { mut ios, older } = watched;
+        ios.sort_by_key(|io| Reverse(io.total_ns()));
+        Ok(Inflight {
+            // The kernel's count does not include calls that sync files.
+            older: older.filter(|_| is_kernels && !layers.contains(&Layer::Fs)),
+            waiting: is_kernels.then(waiting),
+            ios: ios.iter().map(InflightIo::of).collect(),
+        })
+    }
+
+    fn text(&self, room: Room) -> String {
+        let mut text = match self.ios.is_empty() {
+            true => "No I/O in flight.\n".to_owned(),
+            false => table_of(room, false, &FIELDS, &self.ios),
+        };
+        if let Some(older @ 1..) = self.older {
+            let older = thousands(older);
+            text += &format!("{older} more began before the watch: their age is not known.\n");
+        }
+        match &self.waiting {
+            Some(waiting) if !waiting.is_empty() => {
+                text + "\nThreads that wait in the kernel, for I/O or otherwise:\n"
+                    + &waiting::table(room, waiting)
+            }
+            _ => text,
+        }
+    }
+}
+
+/// The result of a watch.
+#[derive(Default)]
+struct Watched {
+    /// The I/Os in flight at the end of the watch.
+    ios: Vec<FinishedIo>,
+    /// An upper bound for the number of I/Os that began before the watch: the smallest difference so far
+    /// between the kernel's count and the number of I/Os in flight that the watch knows. Each difference
+    /// includes the I/Os that began before the watch. It may also include I/Os that began later and that the
+    /// watch does not know yet.
+    older: Option<u64>,
+}
+
+impl Watched {
+    fn watch(&mut self, target: &Target, layer: Layer, lasts: Duration) -> anyhow::Result<()> {
+        let question = Question::of(Subject::Ios(Wanted::all(layer)));
+        if let Err(error) = target.check(&question) {
+            usage(&error);
+        }
+        let devices = target.names(layer);
+        let mut source = target.watch(&question, &Schedule::once(lasts))?;
+        loop {
+            let counted: u64 = devices.iter().map(|device| counted(device)).sum();
+            if source.next()?.is_none() {
+                break;
+            }
+            let known = source.in_flight().unwrap_or_default().len() as u64;
+            let beyond = counted.saturating_sub(known);
+            self.older = Some(self.older.map_or(beyond, |least| least.min(beyond)));
+        }
+        let ios = source.in_flight();
+        self.ios
+            .extend(ios.context("the daemon does not answer: its I/Os in flight are not known")?);
+        Ok(())
+    }
+}
+
+/// How many reads and writes are in flight by the kernel's count; 0 if the device has vanished.
+fn counted(device: &str) -> u64 {
+    let counts =
+        fs::read_to_string(format!("/sys/class/block/{device}/inflight")).unwrap_or_default();
+    counts
+        .split_whitespace()
+        .filter_map(|count| count.parse::<u64>().ok())
+        .sum()
+}
+
+const FIELDS: [Field<InflightIo>; 6] = [
+    Field::new(Column::Figure("age"), |io| short_time(io.age_ns)),
+    Field::new(Column::Text("device"), |io| {
+        visible(&io.device).into_owned()
+    }),
+    Field::new(Column::Text("op"), |io| io.op.clone()),
+    Field::new(Column::Figure("offset"), |io| io.offset_bytes.to_string()),
+    Field::new(Column::Figure("bytes"), |io| io.length_bytes.to_string()),
+    Field::new(Column::Text("for"), InflightIo::who),
+];
+
+impl InflightIo {
+    fn of(io: &FinishedIo) -> InflightIo {
+        let mut shown = InflightIo {
+            age_ns: io.total_ns(),
+            layer: io.layer,
+            device: io.device.to_string(),
+            op: match (io.layer, &io.letters) {
+                (Layer::Fs, Some(call)) => call.to_string(),
+                _ => io.kind.word().to_owned(),
+            },
+            offset_bytes: io.offset_bytes,
+            length_bytes: io.length_bytes,
+            rule: io.rule,
+            client: None,
+            process: None,
+            pid: None,
+        };
+        match &io.who {
+            Some(Who::Client(client)) => shown.client = Some(client.to_string()),
+            Some(Who::Thread { pid, comm, .. }) => {
+                shown.process = Some(comm.to_string());
+                shown.pid = Some(*pid);
+            }
+            None => {}
+        }
+        shown
+    }
+
+    fn who(&self) -> String {
+        let who = match (&self.client, &self.process, self.pid) {
+            (Some(client), _, _) => client.clone(),
+            (None, Some(process), Some(pid)) => format!("{process} {pid}"),
+            _ => "-".to_owned(),
+        };
+        let rule = self
+            .rule
+            .map_or(String::new(), |rule| format!(", rule {rule}"));
+        visible(&who).into_owned() + &rule
+    }
+}

@@ -1,0 +1,80 @@
+//! The commands that have no crate of their own: those that serve disks, change or ask them, record, and load.
+//! Other crates have the commands that attach disks, print reports, simulate, or show the full screen.
+//!
+//! Each command is a function. Its error is the message for the user. If options exclude each other, the function
+//! ends the program with usage and exit code 2.
+//!
+//! This crate knows no report. Commands that need a table or a chart take it from `dashpot_text`.
+
+#![warn(missing_docs)]
+
+mod caller;
+mod check;
+mod checks;
+mod child;
+mod clear;
+mod crash;
+mod devices;
+mod doctor;
+mod door;
+mod failed;
+mod generate;
+mod inflight;
+mod init;
+mod inject;
+mod install;
+mod instance;
+mod list;
+mod load;
+pub mod page;
+mod parent;
+mod pipeline;
+mod private;
+mod program;
+mod proof;
+mod ready;
+pub mod record;
+mod reset;
+mod resume;
+mod run;
+mod scraper;
+mod serve;
+mod signals;
+mod status;
+mod supervisor;
+mod suspend;
+mod token;
+mod tunables;
+mod update;
+mod variables;
+mod zinject;
+
+pub use check::check;
+pub use child::{FAILED, become_command};
+pub use clear::clear;
+pub use crash::crash;
+pub use doctor::doctor;
+pub use generate::{completions, man};
+pub use inflight::inflight;
+pub use init::become_init;
+pub use inject::inject;
+pub use install::{install, version};
+pub use list::list;
+pub use load::load;
+pub use page::view;
+pub use private::PrivateDir;
+pub use program::keeper::become_keeper;
+pub use program::lookups::become_reader;
+pub use proof::proof;
+pub use reset::reset;
+pub use resume::resume;
+pub use run::run;
+pub use scraper::Scraper;
+pub use serve::serve;
+pub use signals::{INTERRUPTED, stop_on_signals};
+pub use status::status;
+pub use supervisor::say_ready;
+pub use suspend::suspend;
+pub use tunables::{get, set};
+pub use update::update;
+pub use zinject::zinject;

@@ -1,0 +1,86 @@
+//! `--report`: the files that CI pipelines read, and the commands for GitHub's runner.
+
+use std::env::{var, var_os};
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use dashpot_api::{Client, DiskLatency};
+use dashpot_export::complain;
+
+use crate::checks::{Outcome, Report};
+
+/// Makes the directory of the report. Callers do this before they run the command, so that a wrong directory
+/// does not cost them a long run.
+pub(crate) fn make_directory(directory: Option<&Path>) -> anyhow::Result<()> {
+    let Some(directory) = directory else {
+        return Ok(());
+    };
+    fs::create_dir_all(directory).with_context(|| cannot(directory))
+}
+
+/// Writes the report of a command and its checks, if the user wants a report.
+pub(crate) fn report(
+    client: &Client,
+    directory: Option<&Path>,
+    command: &[OsString],
+    succeeded: bool,
+    outcomes: &[Outcome],
+) -> anyhow::Result<()> {
+    let Some(directory) = directory else {
+        return Ok(());
+    };
+    let words = command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    let look = |disk: String| Ok((disk.clone(), client.latency(&disk, None)?));
+    let disks: anyhow::Result<Vec<(String, DiskLatency)>> =
+        client.disk_names()?.into_iter().map(look).collect();
+    let report = Report::new(
+        words.collect(),
+        succeeded,
+        outcomes,
+        client.rules()?,
+        &disks?,
+    )?;
+    write(directory, &report).with_context(|| cannot(directory))?;
+    tell_github(&report)
+}
+
+fn write(directory: &Path, report: &Report) -> anyhow::Result<()> {
+    fs::write(
+        directory.join("summary.json"),
+        serde_json::to_vec_pretty(report)?,
+    )?;
+    fs::write(directory.join("junit.xml"), report.junit())?;
+    fs::write(directory.join("report.md"), report.markdown())?;
+    Ok(())
+}
+
+/// Appends the report in Markdown to GitHub's summary of the step, and prints an annotation for each failure.
+fn tell_github(report: &Report) -> anyhow::Result<()> {
+    if let Some(summary) = var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
+        let file = OpenOptions::new().append(true).create(true).open(&summary);
+        let cannot = || {
+            format!(
+                "GITHUB_STEP_SUMMARY={}: cannot be written; unset it",
+                summary.display()
+            )
+        };
+        let written = file.and_then(|mut file| file.write_all(report.markdown().as_bytes()));
+        written.with_context(cannot)?;
+    }
+    if var("GITHUB_ACTIONS").is_ok_and(|value| value == "true") {
+        for line in report.annotations() {
+            complain(format_args!("{line}"));
+        }
+    }
+    Ok(())
+}
+
+fn cannot(directory: &Path) -> String {
+    let directory = directory.display();
+    format!("--report {directory}: cannot be written: name a directory that you may write to")
+}

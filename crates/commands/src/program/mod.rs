@@ -1,0 +1,272 @@
+//! The program that `run` starts, if its calls are the I/Os of disks with directories (`-d wal=path:DIR`).
+//!
+//! The process that becomes the program installs the filter, and sends the filter's listener to dashpot over
+//! a socket in dashpot's private directory. dashpot first starts a [keeper], which holds a copy of the
+//! listener. Then dashpot begins to receive calls, and lets the process become the program.
+
+mod descriptors;
+pub(super) mod filtered;
+pub(crate) mod keeper;
+mod ledger;
+pub(crate) mod lookups;
+
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Context;
+use dashpot_cli::OnLoss;
+use dashpot_engine::OpSet;
+use dashpot_export::{Counts, DiskSnapshot, Followed, Follower, Handle, Uring, complain};
+use dashpot_rules::{Address, format_types, short_time};
+use dashpot_sys::seccomp::{Call, Listener, Lookup, User};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use tokio::net::UnixListener;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+use self::descriptors::GO;
+use self::keeper::Keeper;
+use self::ledger::Ledger;
+use self::lookups::Lookups;
+
+/// The program that `run` starts, from the wait for its first process until that process has ended.
+pub(super) struct Program {
+    handle: Handle,
+    /// The address at which commands reach dashpot's API.
+    api: Address,
+    socket: PathBuf,
+    on_loss: OnLoss,
+    /// The types of calls that the filter reports to dashpot.
+    types: OpSet,
+    following: JoinHandle<anyhow::Result<Option<Following>>>,
+}
+
+/// A program whose calls dashpot receives.
+struct Following {
+    followed: Followed,
+    keeper: Keeper,
+}
+
+impl Program {
+    /// Begins to wait for the process that becomes the program. `directory` is dashpot's private directory.
+    pub(super) fn awaited(
+        directory: &Path,
+        api: &Address,
+        handle: Handle,
+        on_loss: OnLoss,
+        uring: Uring,
+    ) -> anyhow::Result<Program> {
+        let followed = handle
+            .disks()
+            .iter()
+            .filter_map(|disk| disk.followed.as_ref());
+        let types = followed.map(|files| files.types);
+        let types = types.fold(OpSet::EMPTY, OpSet::union);
+        let socket = directory.join("calls.sock");
+        let listener = UnixListener::bind(&socket)
+            .with_context(|| format!("cannot listen at {}", socket.display()))?;
+        let receiving = handle.clone();
+        let following = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await?;
+            let stream = stream.into_std()?;
+            stream.set_nonblocking(false)?;
+            spawn_blocking(move || follow(&stream, &receiving, on_loss, uring)).await?
+        });
+        Ok(Program {
+            handle,
+            api: api.clone(),
+            socket,
+            on_loss,
+            types,
+            following,
+        })
+    }
+
+    /// The path of the socket on which dashpot waits for the process that becomes the program.
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The types of calls that the program's filter reports to dashpot, as text.
+    pub(super) fn types(&self) -> String {
+        format_types(self.types)
+    }
+
+    /// Whether the program ends with dashpot.
+    pub(super) fn dies_along(&self) -> bool {
+        self.on_loss == OnLoss::Kill
+    }
+
+    /// Prints which disks have held a call for at least this long. A thread receives most signals only when
+    /// its call has ended, so the program may seem to ignore them.
+    pub(super) async fn say_what_holds(&self, least: Duration) {
+        for (number, disk) in self.handle.disks().iter().enumerate() {
+            let age = match disk.followed {
+                Some(_) => self.oldest(number).await,
+                None => None,
+            };
+            if let Some(age) = age.filter(|age| *age >= least.as_nanos() as u64) {
+                let (name, age, api) = (&disk.name, short_time(age), &self.api);
+                complain(format_args!(
+                    "dashpot: '{name}' has held a call of the program for {age}, and until the call ends the \
+                     program gets only a signal that kills it: 'dashpot clear all --release --api {api}' ends \
+                     the hold"
+                ));
+            }
+        }
+    }
+
+    /// The age of the oldest call that a disk holds, in nanoseconds.
+    async fn oldest(&self, disk: usize) -> Option<u64> {
+        let (answer, answered) = oneshot::channel();
+        let send = |snapshot: DiskSnapshot| drop(answer.send(snapshot));
+        self.handle.snapshot(disk, 1, send).ok()?;
+        let snapshot = answered.await.ok()?;
+        let oldest = snapshot.in_flight.first()?;
+        Some(snapshot.at.since(oldest.arrived).as_nanos())
+    }
+
+    /// Stops receiving calls, because the program's first process has ended. From now on, the keeper lets the
+    /// calls of the program's descendants go on.
+    pub(super) async fn end(mut self) {
+        match timeout(BEGINNING, &mut self.following).await {
+            Ok(Ok(Ok(Some(following)))) => following.end(),
+            // The process could not install its filter, and has printed why.
+            Ok(Ok(Ok(None))) => {}
+            Ok(Ok(Err(error))) => complain(format_args!("dashpot: {error:#}")),
+            // The thread has panicked, and has printed its message.
+            Ok(Err(_)) => {}
+            // The program never installed its filter.
+            Err(_) => self.following.abort(),
+        }
+    }
+}
+
+impl Following {
+    fn end(self) {
+        for sentence in sentences(self.followed.counts()) {
+            complain(format_args!("dashpot: {sentence}"));
+        }
+        drop(self.followed);
+        self.keeper.take_over();
+        // Keep the connection open until this process ends: calls are still in flight, and the end of the
+        // connection would tell the keeper that dashpot has ended.
+        std::mem::forget(self.keeper);
+    }
+}
+
+/// Sentences about the calls that did not become zios.
+fn sentences(counts: &Counts) -> Vec<String> {
+    let rows = [
+        (
+            &counts.unheld,
+            "call was not held, because its file was not known",
+            "calls were not held, because their files were not known",
+        ),
+        (
+            &counts.unsynced,
+            "sync was held, but could not be done first, although a rule asked for --mode floor",
+            "syncs were held, but could not be done first, although a rule asked for --mode floor",
+        ),
+        (
+            &counts.synced_opens,
+            "file was opened with O_SYNC or O_DSYNC: writes to it are of the type write",
+            "files were opened with O_SYNC or O_DSYNC: writes to them are of the type write",
+        ),
+        (
+            &counts.submitted,
+            "I/O by io_submit was not held",
+            "I/Os by io_submit were not held",
+        ),
+        (
+            &counts.rings,
+            "ring of io_uring was asked for: the I/Os of a ring are not held",
+            "rings of io_uring were asked for: the I/Os of a ring are not held",
+        ),
+        (
+            &counts.mappings,
+            "mapping was shared and writable: msync is held, but not what is stored in the mapping",
+            "mappings were shared and writable: msync is held, but not what is stored in the mappings",
+        ),
+    ];
+    let counted = rows.map(|(count, one, many)| (count.load(Ordering::Relaxed), one, many));
+    let sentence = |(count, one, many)| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    counted.into_iter().filter_map(sentence).collect()
+}
+
+/// Begins to receive the calls of the process at the other end of the socket. `None` if the process has ended
+/// without a filter.
+fn follow(
+    stream: &UnixStream,
+    handle: &Handle,
+    on_loss: OnLoss,
+    uring: Uring,
+) -> anyhow::Result<Option<Following>> {
+    let listener = match descriptors::receive(stream) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        received => received.context("the program's filter did not arrive")?,
+    };
+    let peer = socket_peercred(stream)?;
+    let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
+    let ledger = Ledger::new()?;
+    let keeper = Keeper::start(listener.as_fd(), ledger.as_fd(), on_loss)
+        .context("cannot start the keeper of the program's calls")?;
+    let for_program = ForProgram {
+        ledger,
+        lookups: Lookups::default(),
+        keeper: keeper.share()?,
+    };
+    let followed = handle
+        .follow(
+            Listener::from_fd(listener),
+            &format!("uid={uid} pid={pid}"),
+            uring,
+            Box::new(for_program),
+        )
+        .context("cannot receive the program's calls")?;
+    (&*stream).write_all(&[GO])?;
+    Ok(Some(Following { followed, keeper }))
+}
+
+/// Notes each call for the keeper, and looks into processes of other users.
+struct ForProgram {
+    ledger: Ledger,
+    lookups: Lookups,
+    keeper: Keeper,
+}
+
+/// Once this value is dropped, dashpot receives no more calls. So the keeper takes over, because the calls of
+/// a program that keeps running must not wait for ever.
+impl Drop for ForProgram {
+    fn drop(&mut self) {
+        self.keeper.take_over();
+    }
+}
+
+impl Follower for ForProgram {
+    fn received(&mut self, call: &Call) {
+        self.ledger.note(call);
+    }
+
+    fn say(&mut self, sentence: &str) {
+        complain(format_args!("dashpot: {sentence}"));
+    }
+
+    fn look_up_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
+        self.lookups.ask(user, lookup)
+    }
+}
+
+/// How long dashpot, once the program has ended, waits until it has begun to receive calls. On a busy host, a
+/// short program may end earlier.
+const BEGINNING: Duration = Duration::from_secs(1);

@@ -1,0 +1,273 @@
+//! `serve`: serves disks until it is told to stop.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use dashpot_api::{default_socket, recording_link, runtime_dir, whole_address};
+use dashpot_attach::left_at;
+use dashpot_cli::ServeArgs;
+use dashpot_cli::reports::DeviceArgs;
+use dashpot_daemon::http::{HandoverListener, HttpListener, make_private_dir};
+use dashpot_export::complain;
+use dashpot_export::store::OpenDevices;
+use dashpot_lab::Lab;
+use dashpot_output::print;
+use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen};
+use dashpot_sources::Target;
+use tokio::task::spawn_blocking;
+
+use crate::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
+use crate::door::{Door, metrics_url, place_to_listen};
+use crate::instance::{Export, Instance, Listening, Running};
+use crate::private::PrivateDir;
+use crate::ready::ReadyFile;
+use crate::record::Background;
+use crate::signals::{ENDS, Signals, USERS};
+use crate::supervisor::{handed_sockets, say_ready, say_stopping};
+
+/// Serves disks until a signal comes.
+pub fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
+    // Take the sockets before this process opens other descriptors.
+    let handed = handed_sockets()?;
+    let api = api.map(|api| place_to_listen(api, "--api or DASHPOT_API"));
+    let api = api.transpose()?;
+    let wanted = args.attach.disks.clone().map(|disks| Wanted {
+        disks,
+        linked: true,
+        mount: None,
+    });
+    // Open the devices while this process is still root, because the user may not have the right to open
+    // them.
+    let opened = lab_beside(&args.attach, &args.lab)
+        .and_then(|lab| {
+            check_served(&lab)?;
+            Ok(lab)
+        })
+        .and_then(|lab| Ok((open_devices(wanted.as_ref(), &lab)?, lab)));
+    // From here on, this process is no longer root if `sudo` has started it.
+    let attacher = wanted.map(Attacher::start).transpose()?;
+    // Claim the ready file first, because a script that waits for this daemon must not read the ready file of
+    // the last daemon.
+    let ready = args.ready_file.as_deref().map(ReadyFile::claim);
+    let ready = ready.transpose()?;
+    let (devices, lab) = opened?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve_lab(
+        args,
+        &lab,
+        api.or(lab.api.as_ref()),
+        handed,
+        ready,
+        attacher,
+        devices,
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses disks that only `run` can serve.
+fn check_served(lab: &Lab) -> anyhow::Result<()> {
+    if let Some(DiskConfig { name, store, .. }) = lab.program_disk() {
+        bail!(
+            "-d {name}={store}: its I/Os are the calls of a program, which dashpot must start itself: \
+             dashpot run -d {name}={store} -- CMD"
+        );
+    }
+    Ok(())
+}
+
+async fn serve_lab(
+    args: &ServeArgs,
+    lab: &Lab,
+    api: Option<&Listen>,
+    handed: Vec<Arc<OwnedFd>>,
+    mut ready: Option<ReadyFile>,
+    attacher: Option<Attacher>,
+    devices: OpenDevices,
+) -> anyhow::Result<()> {
+    let mut signals = Signals::catch(ENDS)?.with_parent(args.life.exit_with_parent)?;
+    // A signal that was sent by mistake must not end disks that other users need.
+    let _ignored = Signals::catch(USERS)?;
+    let mut places = Places::default();
+    let is_handed = !handed.is_empty();
+    // If a client started this process and handed it sockets, another daemon may run: use a private API.
+    let api = api.or(is_handed.then_some(&Listen::Private));
+    // Bind first: if another daemon already runs, this process must not touch its stores.
+    let api = HttpListener::bind("--api", &places.api(api)?).await?;
+    let metrics = match args.metrics.as_ref().or(lab.metrics.as_ref()) {
+        Some(listen) => Some(HttpListener::bind("--metrics", &places.metrics(listen)?).await?),
+        None => None,
+    };
+    let metrics_url = metrics.as_ref().map(metrics_url);
+    let door = Door::new(&api, args.allow_host.clone(), args.token_file.as_deref())?;
+    let handover = HandoverListener::bind(api.address())?;
+    let nbd = Some(&args.nbd).filter(|nbd| !nbd.is_empty());
+    let nbd = nbd.unwrap_or(&lab.nbd);
+    let listening = places.nbd(nbd, handed)?;
+    let instance = Instance::start(lab, listening, &args.lab, devices).await?;
+    let metrics = metrics.map(|metrics| {
+        let hosts = metrics.hosts(&args.allow_host);
+        (metrics, hosts)
+    });
+    let address = api.address().clone();
+    let running = instance.answer(api, door.access.clone(), metrics, handover);
+    // Even after an error, stop the instance, which syncs the stores and removes the sockets.
+    let served = async {
+        let recording = record(args, &address).await?;
+        let announce = |devices: Option<&Devices>| {
+            let (metrics, exports) = (metrics_url.as_deref(), running.exports());
+            tell_ready(&door, metrics, exports, ready.as_mut())?;
+            // Stdout belongs to a client that has started its own server.
+            match is_handed {
+                true => Ok(()),
+                false => announce(&door, metrics, exports, devices),
+            }
+        };
+        let served = attached(attacher, &address, &running, &mut signals, announce).await;
+        // While the recording ends, the API must answer the thread that records.
+        spawn_blocking(move || drop(recording)).await?;
+        served
+    };
+    let served = served.await;
+    say_stopping();
+    let hurry = async {
+        signals.next().await;
+    };
+    running.stop(hurry).await;
+    served
+}
+
+/// Attaches disks, if the user asks for it, and detaches them when a signal comes.
+async fn attached(
+    attacher: Option<Attacher>,
+    address: &Address,
+    running: &Running,
+    signals: &mut Signals,
+    announce: impl FnOnce(Option<&Devices>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let devices = match attacher {
+        Some(attacher) => Some(attacher.attach(address, running.exports(), signals).await?),
+        None => None,
+    };
+    let announced = announce(devices.as_ref());
+    if announced.is_ok() {
+        signals.next().await;
+        let own = devices.as_ref().map(Devices::nodes).unwrap_or_default();
+        for sentence in left_at(&whole_address(address).to_string(), &own) {
+            complain(format_args!("dashpot: {sentence}"));
+        }
+    }
+    if let Some(devices) = devices {
+        devices.detach().await;
+    }
+    announced
+}
+
+/// Begins to record the disks, if the user asks for it. The thread that records is a client of the API, so
+/// the API must answer in the meantime.
+async fn record(args: &ServeArgs, address: &Address) -> anyhow::Result<Option<Background>> {
+    let Some((root, kept)) = Background::asked(&args.recording) else {
+        return Ok(None);
+    };
+    let api = ApiAddress {
+        at: Listen::At(address.clone()),
+        token: None,
+    };
+    let find = move || Target::find(Some(&api), &DeviceArgs::default());
+    let (root, kept, link) = (root.to_owned(), kept.clone(), recording_link(address));
+    let begun = spawn_blocking(move || Background::start(&root, &kept, link, find));
+    begun.await?.map(Some)
+}
+
+/// Tells the programs that wait for this daemon that it is ready.
+fn tell_ready(
+    door: &Door,
+    metrics: Option<&str>,
+    exports: &[Export],
+    ready: Option<&mut ReadyFile>,
+) -> anyhow::Result<()> {
+    if let Some(ready) = ready {
+        ready.publish(&door.url, metrics, exports)?;
+    }
+    say_ready();
+    Ok(())
+}
+
+fn announce(
+    door: &Door,
+    metrics: Option<&str>,
+    exports: &[Export],
+    devices: Option<&Devices>,
+) -> anyhow::Result<()> {
+    let devices = devices.map(Devices::lines).unwrap_or_default();
+    print(&(announcement(door, metrics, exports) + &devices))
+}
+
+fn announcement(door: &Door, metrics: Option<&str>, exports: &[Export]) -> String {
+    let lines = exports.iter().flat_map(|export| {
+        let uris = export.uris.iter();
+        uris.map(move |uri| format!("{}  {uri}\n", export.name))
+    });
+    let metrics = metrics.map_or(String::new(), |url| format!("metrics  {url}\n"));
+    let Door { url, page, .. } = door;
+    format!(
+        "{}API  {url}\npage  {page}\n{metrics}",
+        lines.collect::<String>()
+    )
+}
+
+/// Chooses the paths of sockets. Keeps the private directory of the sockets for which the user names no path.
+#[derive(Default)]
+struct Places {
+    private: Option<PrivateDir>,
+}
+
+impl Places {
+    fn api(&mut self, api: Option<&Listen>) -> anyhow::Result<Address> {
+        match api {
+            Some(Listen::At(address)) => Ok(address.clone()),
+            Some(Listen::Private) => Ok(Address::Unix(self.private()?.join("api.sock"))),
+            None => {
+                make_private_dir(&runtime_dir())?;
+                Ok(Address::Unix(default_socket()))
+            }
+        }
+    }
+
+    fn metrics(&mut self, metrics: &Listen) -> anyhow::Result<Address> {
+        match metrics {
+            Listen::At(address) => Ok(address.clone()),
+            Listen::Private => Ok(Address::Unix(self.private()?.join("metrics.sock"))),
+        }
+    }
+
+    /// The sockets that were handed over, and the addresses that the user wants; if there are none of either,
+    /// the default address.
+    fn nbd(&mut self, nbd: &[Listen], handed: Vec<Arc<OwnedFd>>) -> anyhow::Result<Listening> {
+        if nbd.is_empty() && handed.is_empty() {
+            make_private_dir(&runtime_dir())?;
+            let addresses = vec![Address::Unix(runtime_dir().join("nbd.sock"))];
+            return Ok(Listening { addresses, handed });
+        }
+        let place = |listen: &Listen| match listen {
+            Listen::At(address) => Ok(address.clone()),
+            Listen::Private => Ok(Address::Unix(self.private()?.join("nbd.sock"))),
+        };
+        let addresses = nbd.iter().map(place).collect::<anyhow::Result<_>>()?;
+        Ok(Listening { addresses, handed })
+    }
+
+    fn private(&mut self) -> anyhow::Result<&Path> {
+        if self.private.is_none() {
+            self.private = Some(PrivateDir::new()?);
+        }
+        self.private
+            .as_ref()
+            .map(PrivateDir::path)
+            .context("no private directory")
+    }
+}

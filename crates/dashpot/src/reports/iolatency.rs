@@ -1,0 +1,56 @@
+//! `iolatency`: latencies of disks as a histogram, once per interval.
+
+use dashpot_cli::reports::{DeviceArgs, IolatencyArgs, PeriodArgs};
+use dashpot_engine::Duration;
+use dashpot_observe::Predicates;
+use dashpot_report::iolatency::{Boundary, IolatencyReport, Style};
+use dashpot_report::report::Report;
+use dashpot_rules::ParseError;
+
+use super::asked::{Asked, Format, Over, check_memory};
+
+impl Asked for IolatencyArgs {
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        check_memory(over, &self.period, &self.pace, self.queued)?;
+        Ok(Box::new(IolatencyReport {
+            layers: self.at.layers(),
+            schedule: over.schedule(&self.pace, INTERVAL),
+            // Only a report over live disks can go on for ever: a simulation and a recording end by
+            // themselves.
+            endless: matches!(over, Over::Live(_)) && self.pace.count.is_none(),
+            past: over.past(&self.period, false),
+            queued: self.queued,
+            types: self.iotype.clone(),
+            by: self.by,
+            boundary: match self.compat {
+                Some(_) => Boundary::AsOriginal,
+                None => Boundary::AsLabelled,
+            },
+            style: match self.percentiles {
+                true => Style::Percentiles,
+                false => Style::Histograms,
+            },
+            timestamp: self.timestamp,
+            wide: self.wide,
+        }))
+    }
+
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(self.device.clone())
+    }
+
+    fn predicates(&self) -> Predicates {
+        self.filter.predicates()
+    }
+
+    fn period(&self) -> Option<&PeriodArgs> {
+        Some(&self.period)
+    }
+
+    fn format(&self) -> Format {
+        Format::lines(self.json, self.csv)
+    }
+}
+
+/// The default interval of the original tool.
+const INTERVAL: Duration = Duration::from_secs(1);

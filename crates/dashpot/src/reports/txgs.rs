@@ -1,0 +1,22 @@
+//! `txgs`: the transaction groups of pools.
+
+use dashpot_cli::reports::{DeviceArgs, TxgsArgs};
+use dashpot_report::report::Report;
+use dashpot_report::txgs::TxgsReport;
+use dashpot_rules::ParseError;
+
+use super::asked::{Asked, Format, Over};
+
+impl Asked for TxgsArgs {
+    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        Ok(Box::new(TxgsReport { wide: self.wide }))
+    }
+
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(DeviceArgs::named(self.pool.as_slice()))
+    }
+
+    fn format(&self) -> Format {
+        Format::document(self.json, self.csv)
+    }
+}

@@ -1,0 +1,172 @@
+//! `sim`: simulates labs under the virtual clock, one after another.
+
+mod charts;
+mod events;
+mod outcome;
+mod pieces;
+mod progress;
+mod reports;
+mod run;
+mod series;
+mod source;
+mod stage;
+mod summary;
+mod swarm;
+mod tap;
+mod tunables;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail};
+use dashpot_cli::reports::ReportKind;
+use dashpot_cli::{ReportWords, SimArgs, Speed};
+use dashpot_commands::page::play;
+use dashpot_commands::{INTERRUPTED, stop_on_signals};
+use dashpot_export::complain;
+use dashpot_lab::{SimLab, check_samples, load_sim_lab};
+use dashpot_output::{print_drawn, print_json, usage};
+use dashpot_rules::ParseError;
+use dashpot_sim::Simulation;
+use dashpot_sim::scenario::Scenario;
+
+use self::events::EventsFile;
+use self::outcome::Outcome;
+use self::run::run;
+
+/// Simulates labs until their end. After Ctrl-C, shows the results so far.
+pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
+    if args.tunables {
+        tunables::list(args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(seeds) = args.swarm {
+        return swarm::swarm(args.seed.unwrap_or(1), seeds);
+    }
+    check(args).unwrap_or_else(|why| usage(&why));
+    // Read all labs before the first simulation, which may take long.
+    let simulated = args.labs.iter().map(|lab| load(lab, args));
+    let simulated = simulated.collect::<Result<Vec<_>, ParseError>>()?;
+    for warning in simulated.iter().flat_map(SimLab::warnings) {
+        complain(format_args!("dashpot: {warning}"));
+    }
+    args.chart.as_deref().map_or(Ok(()), charts::check)?;
+    let interrupted = stop_on_signals()?;
+    if args.page {
+        return page(args, simulated, &interrupted);
+    }
+    let mut results = Vec::new();
+    for (lab, simulated) in args.labs.iter().zip(simulated) {
+        let result = simulate(lab, simulated.begin()?, args, &interrupted);
+        let result = result.with_context(|| lab.display().to_string())?;
+        if !args.json {
+            print_drawn(&result.text(args, results.is_empty()))?;
+        }
+        results.push(result);
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    if args.json {
+        print_json(&results)?;
+    } else if args.reports.is_empty() {
+        print_drawn(&charts::terminal(&results))?;
+    }
+    if let Some(directory) = &args.chart {
+        charts::write(directory, &results)?;
+    }
+    match interrupted.load(Ordering::Relaxed) {
+        true => Ok(ExitCode::from(INTERRUPTED)),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Refuses options that make no sense together.
+fn check(args: &SimArgs) -> Result<(), ParseError> {
+    args.page_at.check(args.page, false)?;
+    let has_svg = |report: &ReportWords| match &report.kind {
+        ReportKind::Heatmap(args) => args.svg.is_some(),
+        _ => false,
+    };
+    let has_file = |report: &ReportWords| report.kind.html().is_some() || has_svg(report);
+    let is_alone = args.labs.len() <= 1;
+    if args.events.is_some() && !is_alone {
+        return Err(ParseError::new("--events takes one lab: name only one"));
+    }
+    args.reports.iter().try_for_each(reports::check)?;
+    if !is_alone && args.reports.iter().any(has_file) {
+        return Err(ParseError::new(
+            "--svg and --html take one lab: name only one",
+        ));
+    }
+    Ok(())
+}
+
+/// Shows one lab on the page while it is simulated.
+fn page(
+    args: &SimArgs,
+    simulated: Vec<SimLab>,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<ExitCode> {
+    let ([lab], Some(simulated)) = (&args.labs[..], simulated.into_iter().next()) else {
+        usage(&ParseError::new("--page takes one lab: name only one"));
+    };
+    let speed = args.speed.unwrap_or(Speed::Times(1));
+    play(lab, simulated.begin()?, &args.page_at, speed, interrupted)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a lab. Options of the command line override the lab's settings.
+fn load(lab: &Path, args: &SimArgs) -> Result<SimLab, ParseError> {
+    let mut simulated = load_sim_lab(lab)?;
+    let scenario = &simulated.scenario;
+    let lasts = args.lasts.unwrap_or(scenario.lasts);
+    let warmup = args.warmup.unwrap_or(scenario.warmup);
+    if warmup >= lasts {
+        return Err(ParseError::new(format!(
+            "{}: a warm-up of {warmup} leaves nothing of {lasts}: make --for longer, or --warmup shorter",
+            lab.display(),
+        )));
+    }
+    // Samples are only needed for pictures.
+    let sample = || {
+        scenario
+            .sample_every
+            .unwrap_or(charts::sample_interval(lasts))
+    };
+    simulated.scenario = Scenario {
+        seed: args.seed.unwrap_or(scenario.seed),
+        check: args.check,
+        sample_every: args.chart.is_some().then(sample),
+        lasts,
+        warmup,
+        ..simulated.scenario
+    };
+    let refused = |why| ParseError::new(format!("{}: [sim] sample: {why}", lab.display()));
+    check_samples(&simulated.scenario).map_err(refused)?;
+    Ok(simulated)
+}
+
+fn simulate<'a>(
+    lab: &Path,
+    simulation: Simulation,
+    args: &'a SimArgs,
+    interrupted: &Arc<AtomicBool>,
+) -> anyhow::Result<Outcome<'a>> {
+    let mut events = args.events.as_deref().map(EventsFile::create).transpose()?;
+    let run = run(simulation, &args.reports, events.as_mut(), interrupted)?;
+    if let Some(events) = events {
+        events.publish()?;
+    }
+    let refused = run
+        .simulation
+        .answers()
+        .iter()
+        .find(|answer| answer.1.is_err());
+    if let Some((_, Err(error))) = refused {
+        bail!("a command was refused: {error}");
+    }
+    Ok(Outcome::of(lab, run))
+}

@@ -1,0 +1,15 @@
+//! The output of commands: on standard output, on the terminal behind it, and in files that options name.
+//!
+//! This crate writes what its caller gives it; HTML files also have the host and the command line. It asks no
+//! daemon.
+
+#![warn(missing_docs)]
+
+mod draft;
+mod html_file;
+mod print;
+pub mod screen;
+
+pub use draft::Draft;
+pub use html_file::{HtmlFile, save};
+pub use print::{is_broken_pipe, print, print_drawn, print_json, progress_bar, usage};

@@ -1,0 +1,168 @@
+//! `heatmap` as a [`Report`]: a column for each interval. On a terminal, a picture of the present is drawn
+//! again with each column. Elsewhere, and for the past, the picture is drawn once, at the end.
+
+use std::fmt;
+
+use dashpot_engine::OpSet;
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all};
+use dashpot_text::chart::{Screen, heat_svg, heat_text};
+use dashpot_text::heatmap::{Column, HeatMap};
+use dashpot_text::surface::{Pictures, Surface};
+
+use crate::report::{Page, Pages, Report};
+
+/// The report: latencies by time.
+#[derive(Clone, Debug)]
+pub struct HeatmapReport {
+    /// The layer at which latencies are measured.
+    pub layer: Layer,
+    /// The intervals, each of which becomes a column.
+    pub schedule: Schedule,
+    /// The stretch of the past that the report covers; `None` if the report begins now.
+    pub past: Option<Past>,
+    /// Whether latencies are measured from the I/O's arrival (`-Q`).
+    pub queued: bool,
+    /// The operations that the report takes; `None` takes all operations.
+    pub ops: Option<OpSet>,
+    /// Whether the report also draws an SVG picture of all columns.
+    pub svg: bool,
+    /// The picture so far.
+    pub map: HeatMap,
+    /// The number of lines of the picture that was drawn last.
+    pub drawn: usize,
+}
+
+/// The newest column, if there is one, and the picture, if the report draws it now.
+struct Drawn {
+    column: Option<Column>,
+    picture: String,
+}
+
+impl Report for HeatmapReport {
+    fn question(&self) -> Question {
+        Question {
+            queued: self.queued,
+            past: self.past,
+            ..Question::latencies(&[self.layer])
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    /// Draws the empty picture, if the picture is drawn again with each column.
+    fn open(&mut self, surface: &Surface) -> Pages {
+        match self.moving(surface) {
+            Some(screen) => vec![Box::new(Drawn::picture(self.redraw(screen)))],
+            None => Pages::new(),
+        }
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let column = self.column(seen);
+        self.map.zone_ns = surface.zone_ns;
+        self.map.columns.push(column.clone());
+        let screen = self.moving(surface);
+        let picture = screen.map(|screen| self.redraw(screen)).unwrap_or_default();
+        if !self.svg && self.still(surface).is_none() {
+            let old = self.map.columns.len().saturating_sub(SHOWN_MAX);
+            self.map.columns.drain(..old);
+        }
+        let column = Some(column);
+        vec![Box::new(Drawn { column, picture })]
+    }
+
+    /// Draws the picture, if it does not move. Draws nothing if the source failed before the first column.
+    fn close(&mut self, is_whole: bool, surface: &Surface) -> Pages {
+        match self
+            .still(surface)
+            .filter(|_| is_whole || !self.map.columns.is_empty())
+        {
+            Some(screen) => vec![Box::new(Drawn::picture(heat_text(&self.map, screen)))],
+            None => Pages::new(),
+        }
+    }
+
+    fn svg(&self) -> Option<String> {
+        self.svg.then(|| heat_svg(&self.map))
+    }
+}
+
+impl HeatmapReport {
+    fn column(&self, seen: &Seen) -> Column {
+        let devices = seen.at(self.layer);
+        let mut latencies = Histogram::default();
+        let ops = devices.iter().flat_map(|interval| &interval.ops);
+        for op in ops.filter(|op| self.ops.is_none_or(|ops| op.kind.is_in(ops))) {
+            let measured = op.measured(self.layer, self.queued);
+            measured.into_iter().for_each(|one| latencies.merge(one));
+        }
+        let length = seen.length();
+        let start_ns = seen.at_ns.saturating_sub(length.elapsed.as_nanos() as u64);
+        let elapsed = elapsed_of_all(devices);
+        Column::new(&latencies, start_ns, elapsed, in_flight_of_all(devices))
+            .lasting(&length)
+            .without(seen.lost)
+    }
+
+    /// The screen, if the picture moves. A picture of the past does not move.
+    fn moving(&self, surface: &Surface) -> Option<Screen> {
+        match surface.pictures {
+            Pictures::Moving(screen) if self.past.is_none() => Some(screen),
+            _ => None,
+        }
+    }
+
+    /// The screen, if the picture is drawn at the end.
+    fn still(&self, surface: &Surface) -> Option<Screen> {
+        match surface.pictures {
+            Pictures::Moving(screen) if self.past.is_some() => Some(Screen {
+                moving: false,
+                ..screen
+            }),
+            Pictures::Still(screen) => Some(screen),
+            Pictures::Moving(_) | Pictures::Hidden => None,
+        }
+    }
+
+    /// Draws the picture over the previous picture.
+    fn redraw(&mut self, screen: Screen) -> String {
+        let picture = heat_text(&self.map, screen);
+        let back = match self.drawn {
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A\r"),
+        };
+        self.drawn = picture.lines().count();
+        // The old picture is overwritten line by line, so that nothing flickers.
+        format!("{back}{}\x1b[J", picture.replace('\n', "\x1b[K\n"))
+    }
+}
+
+impl Drawn {
+    fn picture(picture: String) -> Drawn {
+        let column = None;
+        Drawn { column, picture }
+    }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.picture)
+    }
+}
+
+impl Page for Drawn {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        let column = self.column.as_ref()?;
+        Some(column)
+    }
+
+    fn is_picture(&self) -> bool {
+        true
+    }
+}
+
+/// The maximum number of columns that are shown. No terminal has as many.
+const SHOWN_MAX: usize = 1_000;

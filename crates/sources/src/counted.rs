@@ -1,0 +1,160 @@
+//! Counts a stream's I/Os one by one, in intervals, for questions that no counter of a daemon answers.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use dashpot_observe::{
+    DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span, Tally,
+};
+
+use crate::ios::Stream;
+use crate::signals::{Stop, now_ns};
+use crate::source::Source;
+use crate::wall::unix_ns;
+
+/// Counts the I/Os of a stream that a question selects.
+pub(crate) struct CountedSource<S> {
+    stream: S,
+    stop: Stop,
+    question: Question,
+    layers: Vec<CountedLayer>,
+    /// The intervals, on the stream's clock.
+    intervals: Intervals,
+    /// The offset from the stream's clock to nanoseconds since 1970.
+    ahead_ns: u64,
+    /// I/Os that ended after the present interval.
+    later: Vec<FinishedIo>,
+    lost: u64,
+}
+
+/// The devices of a layer, and the counts of their I/Os in the current interval.
+struct CountedLayer {
+    layer: Layer,
+    names: Vec<String>,
+    tally: Tally,
+}
+
+impl<S: Stream> CountedSource<S> {
+    /// Begins the first interval now, with the devices of each layer. The program catches signals before the
+    /// stream exists, so that no signal leaves a part of the stream behind in the kernel.
+    pub(crate) fn begin(
+        question: &Question,
+        layers: Vec<(Layer, Vec<String>)>,
+        schedule: &Schedule,
+        stream: impl FnOnce() -> anyhow::Result<S>,
+    ) -> anyhow::Result<CountedSource<S>> {
+        let stop = Stop::new().context("signals cannot be caught")?;
+        let stream = stream()?;
+        let begun_ns = stream.now_ns()?;
+        let layers = layers.into_iter().map(|(layer, names)| CountedLayer {
+            layer,
+            names,
+            tally: Tally::of(question),
+        });
+        Ok(CountedSource {
+            stream,
+            stop,
+            layers: layers.collect(),
+            intervals: schedule.begin(begun_ns),
+            ahead_ns: unix_ns().saturating_sub(begun_ns),
+            question: question.clone(),
+            later: Vec::new(),
+            lost: 0,
+        })
+    }
+
+    /// Takes the I/Os that the stream has, and counts those that ended before `end_ns`.
+    fn read(&mut self, end_ns: u64) -> anyhow::Result<()> {
+        let mut ios = std::mem::take(&mut self.later);
+        loop {
+            let progress = self.stream.read(&mut ios)?;
+            self.lost += progress.missed;
+            for io in ios.drain(..) {
+                if io.ended_ns >= end_ns {
+                    self.later.push(io);
+                    continue;
+                }
+                let own = self.layers.iter_mut().filter(|one| one.layer == io.layer);
+                own.for_each(|one| one.tally.add(&io));
+            }
+            if !progress.more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn ended(&mut self, span: Span) -> Seen {
+        let in_flight: Vec<FinishedIo> = self
+            .stream
+            .in_flight(span.end_ns)
+            // If a daemon does not answer, the next reading fails.
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|io| self.question.predicates.select(io))
+            .collect();
+        let mut seen = Seen {
+            span,
+            at_ns: span.end_ns.saturating_add(self.ahead_ns),
+            lost: std::mem::take(&mut self.lost),
+            ..Seen::default()
+        };
+        for one in &mut self.layers {
+            seen.add(one.layer, one.ended(&span, &in_flight));
+        }
+        seen
+    }
+}
+
+impl CountedLayer {
+    fn ended(&mut self, span: &Span, in_flight: &[FinishedIo]) -> Vec<DeviceInterval> {
+        let own = in_flight.iter().filter(|io| io.layer == self.layer);
+        let own: Vec<FinishedIo> = own.cloned().collect();
+        let devices = self.names.iter().map(|name| DeviceInterval {
+            device: name.clone(),
+            elapsed: Duration::from_nanos(span.elapsed_ns()),
+            ops: self.tally.ops(name),
+            busy: Duration::ZERO,
+            depth_time_ns: 0,
+            depths: None,
+            in_flight: oldest(&own, name),
+        });
+        let devices = devices.collect();
+        self.tally.clear();
+        devices
+    }
+}
+
+impl<S: Stream> Source for CountedSource<S> {
+    /// An interval ends when it is due. An I/O that ended after that time, or that the stream reports too
+    /// late, counts in the next interval.
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        while let Some(due_ns) = self.intervals.due_ns() {
+            let is_stopped = self.stop.is_set();
+            let now_ns_there = self.stream.now_ns()?;
+            self.read(due_ns)?;
+            let is_last = is_stopped && now_ns_there < due_ns;
+            let at_ns = now_ns_there.min(due_ns);
+            match self.intervals.end_or_close(at_ns, is_last) {
+                Some(span) => return Ok(Some(self.ended(span))),
+                None if is_last => return Ok(None),
+                None => self
+                    .stop
+                    .sleep_until(now_ns().saturating_add(due_ns - at_ns)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The number of I/Os in flight on a device, and the age of the oldest: the time that this I/O would have
+/// taken if it had ended now.
+pub(crate) fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
+    let own = || ios.iter().filter(|io| &*io.device == device);
+    let oldest_ns = own().map(FinishedIo::total_ns).max();
+    InFlight {
+        zios: Some(own().count() as u64),
+        oldest_ns,
+        device: oldest_ns.map(|_| device.to_owned()),
+        ..InFlight::default()
+    }
+}

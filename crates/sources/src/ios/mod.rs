@@ -1,0 +1,244 @@
+//! Finished I/Os one by one, from a daemon or from the kernel.
+
+mod kernel;
+mod synced;
+mod syncs;
+mod zios;
+
+use anyhow::Context;
+use dashpot_observe::{FinishedIo, Predicates, Schedule, Seen, Span, VanishedDevice, Wanted};
+
+use super::signals::{Stop, now_ns};
+use super::source::Source;
+use super::wall::{Axis, unix_ns};
+
+pub(super) use kernel::KernelStream;
+pub(super) use synced::SyncedStream;
+pub(super) use syncs::SyncStream;
+pub(super) use zios::{Devices, Texts, ZioStream, in_flight_of};
+
+/// Finished I/Os, in the order in which their source reports them.
+pub(super) trait Stream {
+    /// The present time of the clock by which the stream dates I/Os.
+    fn now_ns(&self) -> anyhow::Result<u64>;
+
+    /// Appends the I/Os that have finished since the last call. This call does not wait for I/Os, so the
+    /// caller must repeat it 20 times a second.
+    fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
+
+    /// The I/Os in flight, as if they ended at `now_ns` of the stream's clock; `None` if they are not known.
+    fn in_flight(&mut self, _now_ns: u64) -> Option<Vec<FinishedIo>> {
+        Some(Vec::new())
+    }
+}
+
+/// The progress of a reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// How many I/Os (for the kernel's disks: events) the reader missed since the last reading.
+    pub(super) missed: u64,
+    /// Whether more I/Os are ready.
+    pub(super) more: bool,
+    /// Devices that have vanished since the last reading.
+    pub(super) vanished: Vec<VanishedDevice>,
+}
+
+/// A source that returns I/Os as they finish.
+pub(super) struct IoSource<S> {
+    stream: S,
+    stop: Stop,
+    predicates: Predicates,
+    /// Converts times of the stream's clock into nanoseconds since 1970.
+    axis: Axis,
+    /// When the watch is due to end, on this program's clock.
+    ends_ns: u64,
+    /// How many more I/Os the source may return.
+    left: usize,
+    /// The end of the watch on the stream's clock; `None` while the watch goes on. I/Os that ended later do
+    /// not count.
+    last_ns: Option<u64>,
+    next: Next,
+}
+
+/// The next step of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Read,
+    Wait,
+    End,
+}
+
+impl<S: Stream> IoSource<S> {
+    /// Begins a stream. The program catches signals before the stream exists, so that no signal leaves a part
+    /// of the stream behind in the kernel.
+    pub(super) fn begin(
+        wanted: &Wanted,
+        predicates: &Predicates,
+        schedule: &Schedule,
+        stream: impl FnOnce() -> anyhow::Result<S>,
+    ) -> anyhow::Result<IoSource<S>> {
+        let stop = Stop::new().context("signals cannot be caught")?;
+        let stream = stream()?;
+        Ok(IoSource {
+            axis: Axis::of(|| stream.now_ns())?,
+            stream,
+            stop,
+            predicates: predicates.clone(),
+            ends_ns: now_ns().saturating_add(schedule.interval.as_nanos()),
+            left: usize::try_from(wanted.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX),
+            last_ns: None,
+            next: Next::Read,
+        })
+    }
+
+    /// The I/Os that have finished since the last reading.
+    fn read(&mut self) -> anyhow::Result<Seen> {
+        let is_last = self.stop.is_set() || now_ns() >= self.ends_ns;
+        let mut ios = Vec::new();
+        let mut progress = self.stream.read(&mut ios)?;
+        match self.last_ns {
+            Some(last_ns) => {
+                let read = ios.len();
+                ios.retain(|io| io.ended_ns <= last_ns);
+                // An I/O that ended after the watch shows that the stream has caught up. Without this check,
+                // a watch would never end if I/Os kept coming faster than the source reads them.
+                progress.more &= ios.len() == read;
+            }
+            // The user may stop this watch after a client got its reply, but before the shard has noted the
+            // end of the I/O. The reading above makes the shards hand over all I/Os that have ended, so the
+            // end of the watch is set only now.
+            None if is_last => self.last_ns = Some(self.stream.now_ns()?),
+            None => {}
+        }
+        ios.retain(|io| self.predicates.select(io));
+        ios.truncate(self.left);
+        self.left -= ios.len();
+        for io in &mut ios {
+            io.at_ns = io.ended_ns.saturating_add(self.axis.ahead_ns);
+        }
+        self.next = match (progress.more, is_last) {
+            _ if self.left == 0 => Next::End,
+            (true, _) => Next::Read,
+            (false, true) => Next::End,
+            (false, false) => Next::Wait,
+        };
+        Ok(Seen {
+            span: Span {
+                is_last: self.next == Next::End,
+                ..Span::default()
+            },
+            at_ns: unix_ns(),
+            ios,
+            lost: progress.missed,
+            vanished: progress.vanished,
+            ..Seen::default()
+        })
+    }
+}
+
+impl<S: Stream> Source for IoSource<S> {
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        match self.next {
+            Next::End => return Ok(None),
+            Next::Wait => self.stop.sleep_until(self.ends_ns),
+            Next::Read => {}
+        }
+        self.read().map(Some)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.next == Next::Read
+    }
+
+    fn end(&mut self) {
+        self.stop.set();
+    }
+
+    fn in_flight(&mut self) -> Option<Vec<FinishedIo>> {
+        let now_ns = self.stream.now_ns().ok()?;
+        let mut ios = self.stream.in_flight(now_ns)?;
+        // The caller moves the end of these I/Os to the present on this host's clock, so convert their times
+        // to this clock.
+        for io in &mut ios {
+            io.begun_ns = self.axis.here_ns(io.begun_ns);
+            io.ended_ns = self.axis.here_ns(io.ended_ns);
+        }
+        Some(ios)
+    }
+
+    fn put_on(&mut self, ahead_ns: u64) -> u64 {
+        self.axis.put_on(ahead_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dashpot_engine::Duration;
+    use dashpot_observe::{IoWaits, Kind, Layer};
+
+    use super::*;
+
+    /// A stream whose I/Os end faster than the source reads them, so that more are always ready.
+    struct Endless(u64);
+
+    impl Stream for Endless {
+        fn now_ns(&self) -> anyhow::Result<u64> {
+            Ok(self.0 + 10)
+        }
+
+        fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress> {
+            ios.extend((0..4).map(|at| ended(self.0 + at)));
+            self.0 += 4;
+            Ok(Progress {
+                more: true,
+                ..Progress::default()
+            })
+        }
+    }
+
+    fn ended(ns: u64) -> FinishedIo {
+        FinishedIo {
+            ended_ns: ns,
+            waits: IoWaits::Kernel {
+                queue_ns: None,
+                device_ns: ns,
+            },
+            ..FinishedIo::bare(Layer::Disk, "d".into(), Kind::of_word("read"))
+        }
+    }
+
+    #[test]
+    fn a_watch_ends_although_more_ios_are_always_ready() {
+        let wanted = Wanted::all(Layer::Disk);
+        let schedule = Schedule::once(Duration::ZERO);
+        let mut source = IoSource::begin(&wanted, &Predicates::default(), &schedule, || {
+            Ok(Endless(0))
+        })
+        .expect("a source");
+        let mut ends = Vec::new();
+        while let Some(seen) = source.next().expect("an interval") {
+            ends.extend(seen.ios.iter().map(|io| io.ended_ns));
+        }
+        // The watch ended at 14, after the first reading. I/Os that ended later do not count.
+        assert_eq!(ends, (0..=14).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_watch_that_its_caller_ends_does_not_wait_for_a_signal() {
+        let wanted = Wanted::all(Layer::Disk);
+        let schedule = Schedule::once(Duration::MAX);
+        let mut source = IoSource::begin(&wanted, &Predicates::default(), &schedule, || {
+            Ok(Endless(0))
+        })
+        .expect("a source");
+        source.next().expect("an interval");
+        source.end();
+        let seen = std::iter::from_fn(|| source.next().expect("an interval"));
+        let ends: Vec<u64> = seen
+            .take(1_000)
+            .flat_map(|seen| seen.ios)
+            .map(|io| io.ended_ns)
+            .collect();
+        assert_eq!(ends, (4..=18).collect::<Vec<u64>>());
+    }
+}

@@ -1,0 +1,217 @@
+//! The kernel's I/Os as records, with the names of their devices, types, processes and cgroups.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use dashpot_engine::{Op, OpSet};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
+use dashpot_probe::{Comm, Device, InFlight, Io, Rwbs, Submitter};
+
+use crate::errno::errno_name;
+
+/// Makes records. Records share the strings of names, because many records have the same few names.
+pub(crate) struct KernelIos {
+    devices: Vec<(Device, Arc<str>)>,
+    letters: Known<Rwbs>,
+    comms: Known<Comm>,
+}
+
+/// Maps each name, in the form that it has in the kernel's events, to its string.
+struct Known<K>(HashMap<K, Arc<str>>);
+
+impl KernelIos {
+    pub(crate) fn new(devices: &[Device]) -> KernelIos {
+        let named = |device: &Device| (device.clone(), device.name.as_str().into());
+        KernelIos {
+            devices: devices.iter().map(named).collect(),
+            letters: Known(HashMap::new()),
+            comms: Known(HashMap::new()),
+        }
+    }
+
+    /// The record of an I/O, if it belongs to one of the devices.
+    pub(crate) fn finished(&mut self, io: &Io) -> Option<FinishedIo> {
+        let mut devices = self.devices.iter();
+        let (_, device) = devices.find(|(device, _)| device.has(io.device, io.sector))?;
+        let device = Arc::clone(device);
+        let letters = io.rwbs.bytes();
+        let queue_ns = |queued_ns| io.issued_ns.saturating_sub(queued_ns);
+        Some(FinishedIo {
+            layer: Layer::Disk,
+            device,
+            kind: Kind::of_letters(letters),
+            fua: ops_of(letters).contains(OpSet::FUA),
+            letters: Some(self.letters.text(io.rwbs, ToString::to_string)),
+            offset_bytes: io.sector.saturating_mul(SECTOR),
+            length_bytes: io.bytes,
+            depth: None,
+            begun_ns: io.queued_ns.unwrap_or(io.issued_ns),
+            ended_ns: io.completed_ns,
+            at_ns: io.completed_ns,
+            waits: IoWaits::Kernel {
+                queue_ns: io.queued_ns.map(queue_ns),
+                device_ns: io.completed_ns.saturating_sub(io.issued_ns),
+            },
+            who: io.submitter.as_ref().map(|submitter| self.who(submitter)),
+            rule: None,
+            lane: None,
+            class: None,
+            txg_syncing: None,
+            inode: None,
+            merged: io.merged,
+            requeued: io.requeued,
+            error: (io.error != 0).then(|| errno_name(io.error)),
+        })
+    }
+
+    /// The record of an I/O in flight, as if it ended at this moment.
+    pub(crate) fn in_flight(&mut self, io: &InFlight, now_ns: u64) -> Option<FinishedIo> {
+        self.finished(&Io {
+            device: io.device,
+            rwbs: io.rwbs,
+            sector: io.sector,
+            bytes: io.bytes,
+            queued_ns: Some(io.since_ns),
+            issued_ns: io.since_ns,
+            completed_ns: now_ns.max(io.since_ns),
+            error: 0,
+            merged: 0,
+            requeued: 0,
+            submitter: io.submitter.clone(),
+        })
+    }
+
+    fn who(&mut self, submitter: &Submitter) -> Who {
+        Who::Thread {
+            pid: submitter.pid,
+            comm: self.comms.text(submitter.comm, ToString::to_string),
+            cgroup: submitter.cgroup.clone(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Known<K> {
+    fn text(&mut self, key: K, text: fn(&K) -> String) -> Arc<str> {
+        if self.0.len() >= KNOWN_MAX && !self.0.contains_key(&key) {
+            self.0.clear();
+        }
+        Arc::clone(self.0.entry(key).or_insert_with(|| text(&key).into()))
+    }
+}
+
+/// dashpot's operations for the kernel's letters. An `F` after the operation is FUA. Most kernels use `N`
+/// both for writing zeroes and for drivers' own requests.
+pub(crate) fn ops_of(rwbs: &[u8]) -> OpSet {
+    let op = match (rwbs, Kind::of_letters(rwbs)) {
+        ([b'N', ..], _) => Some(Op::Zero),
+        (_, Kind::Op(op)) => Some(op),
+        (_, Kind::Other) => None,
+    };
+    let has_fua = rwbs
+        .iter()
+        .skip_while(|letter| **letter == b'F')
+        .any(|letter| *letter == b'F');
+    op.map_or(OpSet::EMPTY, OpSet::of)
+        .union(if has_fua { OpSet::FUA } else { OpSet::EMPTY })
+}
+
+/// The unit in which the kernel counts offsets.
+const SECTOR: u64 = 512;
+/// The maximum number of strings of each kind that are remembered.
+const KNOWN_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use dashpot_probe::{Layer as Tracked, Number};
+
+    use super::*;
+
+    const DISK: Number = Number { major: 7, minor: 1 };
+
+    fn ios(parts: &[Option<std::ops::Range<u64>>]) -> KernelIos {
+        let device = |(at, part): (usize, &Option<std::ops::Range<u64>>)| Device {
+            name: format!("d{at}"),
+            number: DISK,
+            disk: DISK,
+            sequence: None,
+            part: part.clone(),
+            layer: Tracked::Request,
+        };
+        let devices: Vec<Device> = parts.iter().enumerate().map(device).collect();
+        KernelIos::new(&devices)
+    }
+
+    fn io(rwbs: &str, sector: u64) -> Io {
+        Io {
+            device: DISK,
+            rwbs: Rwbs::new(rwbs.as_bytes()),
+            sector,
+            bytes: 512,
+            queued_ns: Some(1_000),
+            issued_ns: 4_000,
+            completed_ns: 10_000,
+            error: 0,
+            merged: 0,
+            requeued: 0,
+            submitter: Some(Submitter {
+                pid: i32::MAX,
+                comm: Comm::new(b"dd"),
+                cgroup: Some("/a".into()),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_record_has_the_times_of_its_events() {
+        let record = ios(&[None]).finished(&io("WS", 8)).expect("a record");
+        assert_eq!((record.total_ns(), record.at_device_ns()), (9_000, 6_000));
+        assert_eq!(
+            (record.offset_bytes, record.letters.as_deref()),
+            (4_096, Some("WS"))
+        );
+        let who = record.who.expect("a thread");
+        assert_eq!(
+            (who.pid(), who.process(record.kind)),
+            (Some(i32::MAX), Some("dd"))
+        );
+        assert_eq!(who.cgroup(record.kind), Some("/a"));
+        let unqueued = Io {
+            queued_ns: None,
+            ..io("R", 0)
+        };
+        let record = ios(&[None]).finished(&unqueued).expect("a record");
+        assert_eq!((record.total_ns(), record.at_device_ns()), (6_000, 6_000));
+    }
+
+    #[test]
+    fn a_partition_has_what_begins_in_it() {
+        let mut ios = ios(&[Some(0..8), Some(8..16)]);
+        let mut device = |sector| {
+            let record = ios.finished(&io("R", sector));
+            record.map(|record| record.device.to_string())
+        };
+        let devices: Vec<Option<String>> = [0, 7, 8, 16].map(&mut device).to_vec();
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(devices, [named("d0"), named("d0"), named("d1"), None]);
+    }
+
+    #[test]
+    fn letters_are_operations() {
+        let write = OpSet::of(Op::Write);
+        for (rwbs, ops) in [
+            ("R", OpSet::of(Op::Read)),
+            ("RA", OpSet::of(Op::Read)),
+            ("WS", write),
+            ("WFS", write.union(OpSet::FUA)),
+            ("FW", write),
+            ("FWFS", write.union(OpSet::FUA)),
+            ("F", OpSet::of(Op::Flush)),
+            ("FF", OpSet::of(Op::Flush)),
+            ("D", OpSet::of(Op::Trim)),
+            ("N", OpSet::of(Op::Zero)),
+        ] {
+            assert_eq!(ops_of(rwbs.as_bytes()), ops, "{rwbs}");
+        }
+    }
+}
