@@ -1,4 +1,6 @@
-"""How pools spread blocks over disks of different speed, with a real client."""
+"""How pools spread blocks over disks of different speed or size, with a real client."""
+
+import json
 
 import pytest
 
@@ -51,6 +53,37 @@ def test_a_disk_twice_as_fast_gets_twice_the_new_blocks(serve, directory, policy
 @requires("fio")
 def test_the_static_layout_deals_blocks_in_turn(serve, directory):
     assert written(serve, directory, "static", "through") == (4 << 20, 4 << 20)
+
+
+@pytest.mark.parametrize(("layout", "size", "free"), [("static", 40, 24), ("dynamic", 120, 8)])
+def test_the_smallest_disk_limits_only_a_static_pool(serve, directory, layout, size, free):
+    """A daemon, its reports and a simulation agree with the lab on the room of a pool whose disks differ in size."""
+    path, mib = directory / "lab.toml", 1 << 20
+    path.write_text(f"""
+[disk.small]
+store = "ram"
+size = "32M"
+[disk.large]
+store = "ram"
+size = "96M"
+[pool.tank]
+disks = ["small", "large"]
+layout = "{layout}"
+[volume."tank/v"]
+size = "{size}M"
+[workload.w]
+target = "tank/v"
+block = "8K"
+rate = 100
+read = "100%"
+[sim]
+lasts = "1s"
+""")
+    (live,) = json.loads(serve(path).cli("zpool-iostat", "--json").stdout)
+    (told,) = json.loads(run(BINARY, "sim", path, "--json", "--report", "zpool-iostat 1").stdout)
+    ((simulated,),) = told["reports"][0]["output"]
+    for tank in (live, simulated):
+        assert (tank["alloc_bytes"], tank["free_bytes"]) == (size * mib, free * mib)
 
 
 @pytest.mark.parametrize("command", ["serve", "run", "sim"])

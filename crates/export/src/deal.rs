@@ -176,8 +176,7 @@ impl Dealt {
             size: infos.disks[at].size,
             rotational: disks[at].rotational,
         });
-        let smallest = pool.disks().map(|disk| infos.disks[disk].size).min();
-        let size = smallest.unwrap_or(0) * pool.members.len() as u64;
+        let size = pool.capacity(|disk| infos.disks[disk].size);
         let built = &mut self.shards[shard];
         let added = built.engine.add_pool(config, clock::now());
         let id = added.map_err(|error: PoolError| DealError::pool(pool, error))?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunables};
 use dashpot_rules::{
     ParseError, PoolSpec, StoreConfig, format_size, parse_bandwidth, parse_name, parse_size,
+    pool_capacity,
 };
 
 use crate::key::{Key, names};
@@ -134,7 +135,7 @@ pub(crate) fn read_pool<'a>(
     }
     check_sides(&members, disks).or_else(|why| section.refuse("disks", &why))?;
     let layout = section.value("layout", parse_layout)?.unwrap_or_default();
-    let capacity = capacity(&members, &disks.sizes, layout);
+    let capacity = pool_capacity(&members, layout, |disk| disks.sizes[disk]);
     let ram = section.value("ram", parse_size)?.unwrap_or(DEFAULT_RAM);
     Ok(PoolDraft {
         name,
@@ -168,20 +169,6 @@ fn check_sides(members: &[Vec<usize>], disks: &Disks<'_>) -> Result<(), String> 
         }
     }
     Ok(())
-}
-
-/// The capacity of a pool. If the pool's blocks go to the members in turn, the smallest member limits the
-/// capacity.
-fn capacity(members: &[Vec<usize>], sizes: &[u64], layout: Layout) -> u64 {
-    let smallest = |sides: &Vec<usize>| sides.iter().map(|disk| sizes[*disk]).min();
-    let rooms = members.iter().filter_map(smallest);
-    match layout {
-        Layout::Static => {
-            let least = rooms.min().unwrap_or(0);
-            least.saturating_mul(members.len() as u64)
-        }
-        Layout::Dynamic => rooms.fold(0, u64::saturating_add),
-    }
 }
 
 fn parse_layout(text: &str) -> Result<Layout, ParseError> {

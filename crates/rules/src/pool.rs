@@ -24,10 +24,30 @@ pub struct PoolSpec {
     pub bitmap: Option<PathBuf>,
 }
 
+/// The room of a pool for volumes, in bytes. `size` returns the size of the disk with an index. The smallest side of a
+/// mirror limits its member. Under the static layout, blocks go to the members in turn, so the smallest member
+/// limits all.
+pub fn pool_capacity(members: &[Vec<usize>], layout: Layout, size: impl Fn(usize) -> u64) -> u64 {
+    let smallest = |sides: &Vec<usize>| sides.iter().map(|disk| size(*disk)).min();
+    let rooms = members.iter().filter_map(smallest);
+    match layout {
+        Layout::Static => {
+            let least = rooms.min().unwrap_or(0);
+            least.saturating_mul(members.len() as u64)
+        }
+        Layout::Dynamic => rooms.fold(0, u64::saturating_add),
+    }
+}
+
 impl PoolSpec {
     /// The pool's disks, as indices in the lab's list of disks.
     pub fn disks(&self) -> impl Iterator<Item = usize> + '_ {
         self.members.iter().flatten().copied()
+    }
+
+    /// The room of the pool for volumes, in bytes; see [`pool_capacity`].
+    pub fn capacity(&self, size: impl Fn(usize) -> u64) -> u64 {
+        pool_capacity(&self.members, self.layout, size)
     }
 
     /// The pool as an engine's configuration. `disk` returns the engine's disk for an index.
@@ -66,5 +86,25 @@ impl VolumeSpec {
             block_size: self.block_size,
             write: self.write,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dashpot_engine::pool::Layout;
+
+    use super::pool_capacity;
+
+    #[test]
+    fn the_smallest_member_limits_only_a_static_pool() {
+        let sizes = [64, 192, 100, 90];
+        let size = |disk: usize| sizes[disk];
+        let single = [vec![0], vec![1]];
+        assert_eq!(pool_capacity(&single, Layout::Static, size), 128);
+        assert_eq!(pool_capacity(&single, Layout::Dynamic, size), 256);
+        let mirrors = [vec![2, 3], vec![1]];
+        assert_eq!(pool_capacity(&mirrors, Layout::Static, size), 180);
+        assert_eq!(pool_capacity(&mirrors, Layout::Dynamic, size), 282);
+        assert_eq!(pool_capacity(&[], Layout::Static, size), 0);
     }
 }

@@ -13,7 +13,6 @@ use dashpot_observe::{
     ClassInterval, DeviceInterval, InFlight, Kind, Layer, OpInterval, PoolInterval,
 };
 use dashpot_rules::PoolSpec;
-use dashpot_sim::scenario::Scenario;
 use dashpot_sim::{CallWait, Simulation, Unfinished};
 
 /// A disk or a volume at one moment.
@@ -85,6 +84,7 @@ pub fn pools(simulation: &Simulation) -> Vec<PoolSnapshot> {
     let look = |(at, pool): (usize, &PoolSpec)| {
         let volumes = || scenario.volumes.iter().filter(|volume| volume.pool == at);
         let allocated = volumes().map(|volume| volume.size).sum();
+        let capacity = pool.capacity(|disk| scenario.disks[disk].size);
         let id = PoolId(u32::try_from(at).unwrap_or(u32::MAX));
         PoolSnapshot {
             name: pool.name.clone(),
@@ -92,20 +92,10 @@ pub fn pools(simulation: &Simulation) -> Vec<PoolSnapshot> {
             stats: simulation.engine().pool_stats(id, now).unwrap_or_default(),
             volumes: volumes().map(|volume| volume.name.clone()).collect(),
             allocated,
-            free: capacity(scenario, pool).saturating_sub(allocated),
+            free: capacity.saturating_sub(allocated),
         }
     };
     scenario.pools.iter().enumerate().map(look).collect()
-}
-
-/// The capacity of a pool. The pool's blocks go to the members in turn, so the smallest member limits the
-/// capacity.
-fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
-    let disks = pool.members.iter().flatten();
-    let smallest = disks.map(|disk| scenario.disks[*disk].size).min();
-    smallest
-        .unwrap_or(0)
-        .saturating_mul(pool.members.len() as u64)
 }
 
 fn in_flight_of_disk(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
@@ -142,7 +132,8 @@ fn in_flight(simulation: &Simulation, zios: u64, oldest: Option<Zio>, name: &str
 pub struct CallPlace {
     /// The name of the place.
     pub word: &'static str,
-    /// The moment at which the call began to wait there; `None` if it has waited there from its beginning.
+    /// The moment at which the call began to wait there; `None` if it has waited there from its beginning,
+    /// or if its reply is on the link.
     pub since: Option<Instant>,
 }
 
