@@ -1,5 +1,6 @@
 //! The API of a daemon: its types, which the server, the client and the OpenAPI document share, and
-//! a blocking client, which the command line uses; also the places where both meet, and random words for tokens.
+//! a blocking client, which the command line uses; also the addresses at
+//! which client and daemon meet, and random words for tokens.
 //!
 //! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back from
 //! `at_ns`, a moment of the daemon's monotonic clock. This crate does not depend on the daemon: the daemon

@@ -2,7 +2,7 @@
 //! them when these commands end. It keeps running as root, while the daemon becomes the user who typed
 //! `sudo`.
 //!
-//! The attacher is a second process of dashpot's program. It reads an order as a line of JSON, answers with a
+//! The attacher is a second process that runs the same program. It reads an order as a line of JSON, answers with a
 //! line of JSON, and waits for one more line, which tells it to detach. If its input ends without that line,
 //! the daemon was killed, and the devices stay for the next daemon.
 
@@ -50,7 +50,7 @@ pub struct Order {
 pub enum Done {
     /// The devices that were made, in the order of the disks.
     Devices(Vec<Device>),
-    /// Why no device was made.
+    /// The reason that no device was made.
     Failed(String),
 }
 

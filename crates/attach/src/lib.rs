@@ -4,10 +4,10 @@
 //! file, hands the descriptor of the mount's connection to the daemon, and makes the device from the file. For a
 //! device of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. For a
 //! ublk device it makes the device's queue, hands the queue to the daemon, and starts the device. If a step fails,
-//! `attach` undoes the earlier steps. `detach` does the same steps backwards. `dmsetup` starts a daemon for each
+//! `attach` undoes the earlier steps. `detach` undoes the steps in reverse order. `dmsetup` starts a daemon for each
 //! device, and attaches its disk.
 //!
-//! This crate serves no disk in its own process.
+//! No process of this crate serves a disk.
 
 #![warn(missing_docs)]
 

@@ -133,7 +133,7 @@ pub struct RunArgs {
     /// Write a report for a pipeline here; see 'check'
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
-    /// How long disks are served.
+    /// The option to end with the parent.
     #[command(flatten)]
     pub life: LifeArgs,
     /// The command and its arguments
@@ -169,13 +169,13 @@ pub struct ServeArgs {
     /// The disks and volumes that are attached while they are served.
     #[command(flatten)]
     pub attach: AttachedArgs,
-    /// The recording of the same I/Os.
+    /// The recording of the served I/Os.
     #[command(flatten)]
     pub recording: BackgroundArgs,
     /// Write the URIs to this file when clients can connect
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// How long disks are served.
+    /// The option to end with the parent.
     #[command(flatten)]
     pub life: LifeArgs,
 }

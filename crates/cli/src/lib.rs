@@ -1,11 +1,11 @@
 //! The command line: the commands, their options, and their help.
 //!
 //! This crate has definitions and parsers: it runs no command. [`dashpot_rules`] parses the values, so a wrong value
-//! ends the program here, with usage and exit code 2. Only `zinject` parses its own words, because clap
+//! ends the program here, with a message and exit code 2. Only `zinject` parses its own words, because clap
 //! cannot express its grammar.
 //!
-//! A doc comment on an option or a command is its help. Enums of commands and of words have no documentation
-//! for each variant: it would be shown in the help, too.
+//! A doc comment on an option or a command is its help. The variants of the enums of commands and of
+//! words have none, because the help would show it.
 
 #![warn(missing_docs)]
 // In help, `[1]` is a default, not a link.

@@ -1,7 +1,7 @@
 //! A command that runs under dashpot: `run -- CMD` and `inject … -- CMD`.
 //!
 //! dashpot's exit status is the command's. If the command cannot start, dashpot's exit status is 126 or 127,
-//! like that of shells, env and timeout. However dashpot ends, the command ends with it.
+//! like that of shells, env and timeout. However dashpot ends, the command ends with it, unless `--on-loss` says otherwise.
 
 use std::env::ArgsOs;
 use std::ffi::{OsStr, OsString};

@@ -42,7 +42,7 @@ fn copy_self(place: &Path) -> io::Result<()> {
     copy.sync_all()
 }
 
-/// The version of this program, its architecture, and the C library in it.
+/// The version of this program, its architecture, the C library that it is linked with, and its commit.
 pub fn version() -> String {
     let linked = match cfg!(target_feature = "crt-static") {
         true => "static",

@@ -44,7 +44,7 @@ pub(crate) struct Running {
     answering: Vec<JoinHandle<()>>,
 }
 
-/// A disk, and the addresses for its clients.
+/// A disk or a volume, and the addresses for its clients.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Export {
     pub(crate) name: String,

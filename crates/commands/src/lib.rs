@@ -1,10 +1,9 @@
-//! The commands that have no crate of their own: those that serve disks, change or ask them, record, and load.
-//! Other crates have the commands that attach disks, print reports, simulate, or show the full screen.
+//! All commands except those that make block devices, print reports, simulate, or show the full screen.
 //!
 //! Each command is a function. Its error is the message for the user. If options exclude each other, the function
-//! ends the program with usage and exit code 2.
+//! ends the program with a message and exit code 2.
 //!
-//! This crate knows no report. Commands that need a table or a chart take it from `dashpot_text`.
+//! This crate does not depend on `dashpot_report`. Commands that need a table or a chart take it from `dashpot_text`.
 
 #![warn(missing_docs)]
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::signals::stop_on_signals;
 
-/// Runs the load until its time is over, or until Ctrl-C.
+/// Runs the load until its time is over, or until a signal.
 pub fn load(args: &LoadArgs) -> anyhow::Result<()> {
     let config = config(args)?;
     let interrupted = stop_on_signals()?;

@@ -18,7 +18,7 @@ pub(crate) const NOT_KEPT: u8 = 3;
 /// The exit status if the host makes a verdict impossible.
 const CANNOT_TELL: u8 = 4;
 
-/// Prints what rules promised and what they did. With `--check`, the exit code tells whether all were kept.
+/// Prints what rules promised and what they did. With `--check`, the exit code tells whether all promises were kept.
 pub fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCode> {
     let file = HtmlFile::begin(args.file.html.as_deref(), "live disks")?;
     let rules = chosen(client, args.target.as_deref())?;

@@ -13,7 +13,7 @@ use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list
 /// The word for the pool of a rule that zinject did not arm.
 const NO_POOL: &str = "-";
 
-/// Runs zinject's words. `client` finds the daemon; help needs none.
+/// Does what zinject's words ask. `client` finds the daemon; help needs none.
 pub fn zinject(
     client: impl Fn() -> anyhow::Result<Client>,
     args: &ZinjectArgs,

@@ -1,4 +1,5 @@
-//! Examines the host: which promises it allows, which ways to a disk work, why not the others, and the remedies.
+//! Examines the host: which promises it allows, which ways to a disk work, why the others do not, and what would
+//! help.
 //!
 //! This crate examines the host and changes nothing.
 

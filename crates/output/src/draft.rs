@@ -49,7 +49,7 @@ impl Draft {
     }
 }
 
-/// Refuses a place that is not a regular file. Otherwise an option that names a device would replace the
+/// Refuses a place that exists and is not a regular file. Otherwise an option that names a device would replace the
 /// device with a file, if the user may write to `/dev`.
 fn check_replaceable(option: &str, place: &Path) -> anyhow::Result<()> {
     let is_other = fs::metadata(place).is_ok_and(|there| !there.is_file());

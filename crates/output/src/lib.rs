@@ -1,6 +1,6 @@
-//! The output of commands: on standard output, on the terminal behind it, and in files that options name.
+//! The output of commands: on standard output, on the terminal if it goes to one, and in files that options name.
 //!
-//! This crate writes what its caller gives it; HTML files also have the host and the command line. It asks no
+//! This crate writes what its caller gives it, and adds the host and the command line to HTML files. It asks no
 //! daemon.
 
 #![warn(missing_docs)]

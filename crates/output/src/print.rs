@@ -41,7 +41,7 @@ pub fn print_drawn(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends the program as clap does when options cannot be combined.
+/// Ends the program with this error and exit code 2.
 pub fn usage(error: &ParseError) -> ! {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")).exit()
 }

@@ -1,5 +1,5 @@
-//! The sources of reports: they watch devices, interval by interval or I/O by I/O. A simulation runs elsewhere;
-//! [`simulated`] has its state in the same words.
+//! The sources of reports: they watch devices, interval by interval or I/O by I/O. This crate runs no
+//! simulation; [`simulated`] gives the state of one in the same types.
 //!
 //! This crate prints nothing but warnings, and makes no text of what it sees.
 

@@ -44,7 +44,7 @@ pub struct HeatmapArgs {
     /// Write the picture to this file, too, at the end
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// The past that the report is about.
+    /// The recording, and the period, that the report covers.
     #[command(flatten)]
     pub period: PeriodArgs,
     /// The interval, and the number of reports.

@@ -49,7 +49,7 @@ pub struct IolatencyArgs {
     /// Percentiles instead of histograms
     #[arg(long, conflicts_with = "compat")]
     pub percentiles: bool,
-    /// The past that the report is about.
+    /// The recording, and the period, that the report covers.
     #[command(flatten)]
     pub period: PeriodArgs,
     /// Show whole names, even on a narrow terminal

@@ -25,7 +25,7 @@ pub struct IostatArgs {
     /// The layer.
     #[command(flatten)]
     pub at: LayerArgs,
-    /// The past that the report is about.
+    /// The recording, and the period, that the report covers.
     #[command(flatten)]
     pub period: PeriodArgs,
     /// More disks; then seconds between reports, or a time such as 500ms, and the

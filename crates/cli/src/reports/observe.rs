@@ -34,7 +34,7 @@ pub struct ObserveArgs {
     /// The recording of the same I/Os.
     #[command(flatten)]
     pub background: BackgroundArgs,
-    /// The past that the report is about.
+    /// The recording, and the period, that the report covers.
     #[command(flatten)]
     pub period: PeriodArgs,
     /// Show all columns: rates of discards (d/s) and flushes (f/s), and p90, too

@@ -30,7 +30,7 @@ pub struct QuantizeArgs {
     /// The layers.
     #[command(flatten)]
     pub at: LayersArgs,
-    /// The past that the report is about.
+    /// The recording, and the period, that the report covers.
     #[command(flatten)]
     pub period: PeriodArgs,
     /// How long to watch [until Ctrl-C]

@@ -40,7 +40,7 @@ pub struct SnoopArgs {
     /// The conditions for the I/Os.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// The past that the report is about.
+    /// The recording, and the period, that the report covers.
     #[command(flatten)]
     pub period: PeriodArgs,
     /// How long to watch [until Ctrl-C]

@@ -23,7 +23,7 @@ pub struct StatArgs {
     /// The conditions for the I/Os.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// The past that the report is about.
+    /// The recording, and the period, that the report covers.
     #[command(flatten)]
     pub period: PeriodArgs,
     /// Show whole names, even on a narrow terminal
