@@ -143,7 +143,7 @@ def manual(entry):
 
 
 def copyright_of(texts):
-    return b"dashpot is licensed under MIT or Apache-2.0, as you choose. LICENSES-OF-PARTS has its parts.\n\n" + texts["LICENSE-MIT"]
+    return b"dashpot is licensed under MIT or Apache-2.0, as you choose. LICENSES-OF-PARTS has the licenses of its parts.\n\n" + texts["LICENSE-MIT"]
 
 
 def wheels(version, built, texts, epoch):

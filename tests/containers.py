@@ -1,5 +1,5 @@
-"""Starts containers with runc, as Docker would: namespaces, capabilities and a profile of system calls, on a
-root that has this host's programs, and in which a program can write only to `/work`.
+"""Starts containers with runc, as Docker would: namespaces, capabilities and a profile of system calls. The
+root has this host's programs, and a program can write only to `/work`.
 
 The profile is Podman's, from Debian's package; Podman derives it from Docker's.
 """

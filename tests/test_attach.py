@@ -103,7 +103,7 @@ def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
     depth = daemon.rules()[1]["depth"]
     assert depth["most"] == depth["usual"] == 128, depth
     assert "at a time" not in daemon.cli("list").stdout
-    # If the device takes another number of I/Os than 128, reports say that the clients limit the depth.
+    # If the device takes more or fewer I/Os than 128, reports say that the clients limit the depth.
     (pathlib.Path("/sys/block") / os.path.basename(node) / "queue/nr_requests").write_text("64")
     assert "clients offered at most 128 at a time" in " ".join(daemon.cli("list").stdout.split())
     daemon.cli("detach", node)
@@ -215,8 +215,8 @@ def test_held_io_is_named_and_failed_on_request(daemon, attach):
 
 
 def test_a_node_can_be_named_to_another_daemon(daemon, serve, attach):
-    """A `detach` that talks to another daemon must find the daemon of a node in the device's record, and name
-    it."""
+    """If `detach` talks to a daemon that has not attached the node, it must find the node's daemon in the
+    device's record, and name that daemon."""
     node, other = attach(daemon), serve("-d", "d=ram,size=8M")
     refused = other.cli("detach", "d", code=1).stderr
     assert f"'d' is not attached by dashpot: it attached {node} (d of the daemon at unix:{daemon.api})" in refused

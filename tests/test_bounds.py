@@ -275,7 +275,7 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     slow = [ask(daemon, whole) for _ in range(ANSWERS_MAX // len(body) + 10)]
 
     def refused():
-        # A busy daemon may by now have given up the callers of the first answers, so that memory for answers is
+        # By now, a busy daemon may have dropped the callers of the first answers, so that memory for answers is
         # free again. So send one more request.
         slow.append(ask(daemon, whole))
         try:

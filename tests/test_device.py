@@ -155,7 +155,7 @@ def reads(node):
 @pytest.mark.parametrize("pattern", ["randread", "read"])
 def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern):
     """iostat must show the same reads above and below. Even neighbouring reads arrive one by one: dashpot
-    gives the kernel no cause to merge them, and a busy device rarely gives it one."""
+    gives the kernel no cause to merge them, and a busy device rarely does so."""
     below = device()
     daemon = serve("-d", f"d=dev:{below}")
     above = attach(daemon)

@@ -46,8 +46,8 @@ class Trace:
 
 def events(lines, store):
     """The trace as a string with one character for each event: `W` is the end of a write to the store's file, `(` and
-    `)` are the start and the end of a sync, and `R` is a reply. If another thread's call appears in the log between
-    the start and the end of a call, that call has two lines; the second line has the time of the call's end.
+    `)` are the start and the end of a sync, and `R` is a reply. If the log shows another thread's call between
+    the start and the end of a call, the interrupted call has two lines; the second line has the time of its end.
     """
     found, started = "", {}
     for line in lines:

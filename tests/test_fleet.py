@@ -1,5 +1,5 @@
-"""Asks each question of fleet/, with the same text, of DuckDB, ClickHouse and Spark, over recordings that the program
-made: all engines give the rows that a naive computation gives.
+"""Runs each query in fleet/ unchanged on DuckDB, ClickHouse and Spark, over recordings that the program made. All
+engines must give the rows that a naive computation gives.
 """
 
 import datetime

@@ -133,8 +133,8 @@ def test_a_daemon_that_was_stopped_makes_one_long_interval(daemon, words):
     assert report.returncode == 0, errors
     lines += [json.loads(line) for line in rest.splitlines()]
     due = sum(1 + first(line)["missed"] for line in lines)
-    # An interval stands for the moment at which it was due to end, and for the moments that it missed. The signal cuts
-    # the last interval short, so that interval stands for none. No moment counts twice.
+    # Each interval accounts for one moment at which an interval was due to end, and for those that it missed. The signal
+    # cuts the last interval short, so that one accounts for none. No moment counts twice.
     assert (due - 1) * PERIOD_NS <= sum(map(elapsed, lines)) + PERIOD_NS
     assert LONG.search(errors), errors
 

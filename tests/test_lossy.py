@@ -251,8 +251,8 @@ def test_an_orderly_end_loses_nothing(serve, directory):
 
 @pytest.mark.parametrize("store", ["ram", "file"])
 def test_a_read_of_any_length_is_answered(serve, directory, store):
-    """A lossy store must answer reads of any length. It has no pool of threads that does large reads, as a
-    plain file has, so its shard waits for these reads."""
+    """A lossy store must answer reads of any length. Unlike a plain file, it has no pool of threads
+    for large reads, so its shard waits for these reads."""
     size = 4 << 20
     if store == "file":
         image = directory / "d.img"

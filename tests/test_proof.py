@@ -1,6 +1,6 @@
 """Proof of injection: the requested and the achieved times of each rule, and whether it was kept.
 
-A busy host may keep dashpot from keeping a rule, so no test asserts that a rule was kept. Instead, the
+On a busy host, dashpot may fail to keep a rule, so no test asserts that a rule was kept. Instead, the
 verdict must follow from the printed figures, and everything must be counted.
 """
 

@@ -94,8 +94,8 @@ def recording(serve, directory):
 
 
 def test_a_recording_that_may_not_be_read_is_told_from_a_stranger(recording):
-    """The message must tell a recording that may not be read from a directory that is no recording. Root may
-    read any directory, so the test takes away root's capabilities to do so."""
+    """The message must distinguish a recording that the user may not read from a directory that is no
+    recording. Root may read any directory, so the test takes away root's capabilities to do so."""
     recording.chmod(0)
     under = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     refused = run(*under, BINARY, "stat", "disk.ops", "--in", recording, code=1).stderr

@@ -178,8 +178,8 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert "left out: the recording has only counts" in said
     assert told["count"] <= 66
     [disk] = told["values"]
-    # If all I/Os that are left after the deletion ended in seconds that the report leaves out, the disk was
-    # idle in the seconds that the report counts.
+    # The report leaves out some seconds. If all I/Os that are left after the deletion ended in these seconds,
+    # the disk was idle in the seconds that the report counts.
     assert disk["busy_percent"] is None or 0 <= disk["busy_percent"] <= 100
     assert disk["busy_percent"] or not told["count"]
 

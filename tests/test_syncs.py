@@ -175,7 +175,8 @@ def test_calls_and_the_disk_below_are_one_table_live_and_recorded(tmp_path):
     usual = {value["layer"]: value["latency"]["p50_ns"] for value in live["values"] if value["value"] == program}
     assert usual["fs"] > usual["disk"]
     recorded = json.loads(run(BINARY, "iolatency", *layers, "--by", "process", "--in", tmp_path / "rec", "--json").stdout)
-    # Compare only the program's row: the kernel's own threads also write while only one of report and recorder runs.
+    # Compare only the program's row: while only the report or only the recorder runs, the kernel's own threads
+    # write, too.
     assert shown(recorded)[program] == rows[program]
     text = run(BINARY, "iolatency", *layers, "--percentiles", "--by", "process", "--in", tmp_path / "rec").stdout
     assert "\nlayer  process" in text and f"\nfs     {program}" in text and f"\ndisk   {program}" in text

@@ -1,7 +1,7 @@
 """The output on a terminal of 80 columns: tables fit, whatever the names of disks, rules and files.
 
-In a pipe nothing is shortened. A pipe gets a line for each row, and byte for byte the output of sysstat,
-`zpool iostat` and the others. Only the tables of `dashpot zinject` keep the original's width even on a
+In a pipe nothing is shortened: each row is a line, and the tables of sysstat, `zpool iostat` and the others are byte
+for byte the originals'. Only the tables of `dashpot zinject` keep the original's width even on a
 terminal.
 """
 

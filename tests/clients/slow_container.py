@@ -1,5 +1,5 @@
-"""Uses dashpot.testcontainers with the real library and a Docker client of our own, which runs a "container" as a
-process of this host. Prints the outcome: slow_container.py SCENARIO DIRECTORY.
+"""Uses dashpot.testcontainers with the real testcontainers library, and with a Docker client of our own, which runs a
+"container" as a process of this host. Prints the outcome: slow_container.py SCENARIO DIRECTORY.
 """
 
 import io

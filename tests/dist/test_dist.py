@@ -84,8 +84,8 @@ def program_of_the_image(architecture):
 @requires("objcopy")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_debug_information_is_apart_and_fits(architecture, tmp_path):
-    """The program has the name and the checksum of the file with its debug information, by which a debugger
-    finds that file."""
+    """The program must have the name and the checksum of the file with its debug information, because a
+    debugger finds that file by them."""
     (tmp_path / "dashpot").write_bytes(program_of_the_tarball(architecture)[0])
     with tarfile.open(one(f"dashpot-*-{architecture}-linux-debug.tar.gz")) as packed:
         (name,) = [each for each in packed.getnames() if each.endswith("/dashpot.debug")]

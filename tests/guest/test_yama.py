@@ -1,5 +1,5 @@
-"""Path disks in a guest where Yama restricts ptrace(2), as on most hosts, because this host's kernel may lack
-Yama."""
+"""Path disks where Yama restricts ptrace(2), as it does on most hosts. The tests run in a guest, because this host's
+kernel may lack Yama."""
 
 from harness import guest, prepared  # noqa: F401 (fixtures)
 

@@ -1,8 +1,8 @@
-//! The API of a daemon: its types, which the server, the client and the OpenAPI document share, and
-//! a blocking client, which the command line uses; also the addresses at
-//! which client and daemon meet, and random words for tokens.
+//! The API of a daemon. The server, the client and the OpenAPI document share its types, and the command line
+//! uses its blocking client. This crate also has the addresses at which client and daemon meet, and the
+//! random words for tokens.
 //!
-//! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back from
+//! Times are integers in nanoseconds (`_ns`), and sizes are integers in bytes (`_bytes`). Ages count back from
 //! `at_ns`, a moment of the daemon's monotonic clock. This crate does not depend on the daemon: the daemon
 //! fills in these types and serves them.
 

@@ -18,8 +18,8 @@ pub fn runtime_dir() -> PathBuf {
     }
 }
 
-/// The directory that `XDG_RUNTIME_DIR` would name, for a process that `sudo` started and that has become the
-/// user again. `sudo` removes the variable.
+/// For a process that `sudo` started and that has become the user again: the directory that `XDG_RUNTIME_DIR`
+/// would name if `sudo` did not remove the variable.
 fn caller_dir() -> Option<PathBuf> {
     let uid = user_id();
     let dir = PathBuf::from(format!("/run/user/{uid}"));
@@ -49,7 +49,7 @@ pub(crate) fn to_ask(own: PathBuf) -> PathBuf {
     }
 }
 
-/// Whether the file exists and, if it is a socket, has a daemon that listens at it. A daemon that was
+/// Whether the file exists and, if it is a socket, whether a daemon listens at it. A daemon that was
 /// killed leaves its socket behind.
 fn is_in_use(path: &Path) -> bool {
     let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());

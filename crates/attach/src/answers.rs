@@ -22,7 +22,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Asks, all at once, those daemons of these attachments that may still be alive.
+    /// Asks the daemons of these attachments, all at once. Leaves out daemons that have certainly ended.
     pub(crate) fn about<'a>(records: impl Iterator<Item = &'a Record>) -> Answers {
         let may_live = records.filter(|record| record.daemon.is_none_or(Process::is_alive));
         let apis: BTreeSet<&str> = may_live.map(|record| record.api.as_str()).collect();

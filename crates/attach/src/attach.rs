@@ -94,8 +94,8 @@ pub(crate) fn told(
     }
 }
 
-/// Makes a link to an attached node. `detach` removes the link with the device, because another device may
-/// then get the node.
+/// Makes a link to an attached node. `detach` removes the link together with the device, because afterwards
+/// another device may get the node.
 pub(crate) fn put_link(node: &str, link: &Path) -> anyhow::Result<()> {
     place::change(node, |record| record.link = Some(link.to_owned()))?;
     link::make(link, node)
@@ -111,8 +111,8 @@ pub(crate) fn give_to(node: &str, (uid, gid): (u32, u32)) -> anyhow::Result<()> 
 }
 
 impl Attached {
-    /// Prints how much time was left if a device was taken over, and which protections the daemon lacks. If
-    /// dashpot chose the mechanism, also prints the mechanism and why dashpot chose no other.
+    /// Prints which protections the daemon lacks. If a device was taken over, also prints how much time was left.
+    /// If dashpot chose the mechanism, also prints the mechanism and why dashpot chose no other.
     pub(crate) fn explain(&self) {
         let (node, disk, way) = (&self.node, &self.disk, self.mechanism.name());
         if let Some(left) = self.took_over {

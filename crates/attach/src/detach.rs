@@ -53,8 +53,8 @@ pub fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Detaches a node whose daemon is about to end, unless the user has detached it already. Any I/O that rules
-/// still hold fails.
+/// Detaches a node whose daemon is about to end, unless the user has detached it already. If rules still hold
+/// I/O, that I/O fails.
 pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
     let way = Way {
         client,
@@ -248,8 +248,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// If the caller wants waiting I/O to fail, frees a device whose daemon is gone; otherwise refuses. The
-    /// caller does this before it unmounts the device, because the writes of an unmount would wait for
+    /// Frees a device whose daemon is gone if the caller wants waiting I/O to fail, and refuses otherwise.
+    /// Call this function before the device is unmounted, because the writes of an unmount would wait for
     /// another daemon.
     fn fail_waiting(&self) -> anyhow::Result<()> {
         let name = &self.record.disk;

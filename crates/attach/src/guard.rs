@@ -3,10 +3,10 @@
 //! When a daemon is killed, the kernel's NBD client keeps new I/O for `RECONNECT_SECONDS`, but keeps the I/O
 //! in flight until the device ends. A program that waits for such I/O cannot even be killed. So `attach`
 //! starts this process, the guard, for each device. The guard holds no connection to the daemon, opens no
-//! device, and sleeps until the daemon has ended. If I/O then stays in flight for longer than these seconds,
-//! and no other daemon has taken the device over, the guard disconnects the device, and the kernel fails the
-//! I/O. The guard unmounts nothing: after an unmount, a program that goes on writing would write into the
-//! directory that the mount covered.
+//! device, and sleeps until the daemon has ended. If I/O then stays in flight for longer than
+//! `RECONNECT_SECONDS`, and no other daemon has taken the device over, the guard disconnects the device, and
+//! the kernel fails the I/O. The guard unmounts nothing: after an unmount, a program that goes on writing
+//! would write into the directory that the mount covered.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -94,8 +94,8 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
     let changes = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE_SELF;
     let (Ok(process), Ok(_)) = (process, inotify::add_watch(&watch, place, changes)) else {
-        // Either the daemon or the directory is gone, and the caller finds out which, or this kernel lacks
-        // `pidfd_open`.
+        // This kernel lacks `pidfd_open`, or the daemon is gone, or the directory is gone. The caller finds
+        // out whether one of the two is gone.
         thread::sleep(LOOK_EVERY);
         return Ok(());
     };
@@ -107,8 +107,8 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether I/O has been in flight at every check for longer than the kernel keeps new I/O. `since` is the
-/// time of the first of these checks.
+/// Whether every check has found I/O in flight, for longer than the kernel keeps new I/O. `since` is the time
+/// of the first of these checks.
 fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
     if queue_of(node).is_none_or(|queue| queue.in_flight == 0) {
         *since = None;

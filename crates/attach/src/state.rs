@@ -40,7 +40,7 @@ pub(crate) fn waits_now(place: &Place, record: &Record) -> bool {
         && waits(place, record, &Answers::about(std::iter::once(record)))
 }
 
-/// One sentence for each device that a daemon leaves attached, which says what happens to the device when the
+/// For each device that a daemon leaves attached, a sentence that says what happens to the device when the
 /// daemon ends. `api` is the address of the daemon's API. Leaves out the devices in `own`.
 pub fn left_at(api: &str, own: &[&str]) -> Vec<String> {
     let left = records().into_iter().filter(|(path, record)| {

@@ -57,7 +57,7 @@ pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
 
 /// A thread that starts commands. A command inherits the flags of the thread that starts it, and must not
 /// inherit `PR_SET_IO_FLUSHER`. This thread must outlive the commands: if it ended, the kernel would take
-/// that for the end of dashpot, and kill them.
+/// that for the end of dashpot, and kill the commands.
 #[derive(Debug)]
 pub(crate) struct Launcher(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
@@ -93,8 +93,8 @@ impl Launcher {
 }
 
 /// Runs a command, with additional variables, until it ends. If there is a `program`, dashpot receives the
-/// command's calls. Passes on to the command the signals that would end dashpot, so that dashpot can clean up
-/// afterwards.
+/// command's calls. If a signal that would end dashpot comes, passes the signal on to the command instead, so
+/// that dashpot can clean up afterwards.
 pub(crate) async fn run_with(
     command: &[OsString],
     variables: &[(String, String)],

@@ -19,7 +19,7 @@ use serde::Serialize;
 use signal_hook::consts::SIGXFSZ;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// At shutdown, how long held and suspended zios may take to end by themselves.
+/// How long held and suspended zios may take to end by themselves at shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The default size of the memory for finished zios, in bytes.
@@ -163,7 +163,7 @@ impl Running {
 
     /// Drains the disks. The grace period of held zios ends early when `hurry` completes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
-        // Draining shards accept no commands, so end the listeners first. The end of a task closes its
+        // Shards that drain accept no commands, so end the listeners first. The end of a task closes its
         // listener.
         for answering in self.answering {
             answering.abort();

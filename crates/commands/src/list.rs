@@ -97,7 +97,7 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
     shown.filter_map(line).collect()
 }
 
-/// How many of each disk's oldest zios `list` checks for hung zios that no armed rule explains.
+/// `list` checks this many of each disk's oldest zios for hung zios that no armed rule explains.
 const LOOKED_AT: usize = 100;
 
 /// Remarks about rules, printed below the table because they do not fit into it.
@@ -109,7 +109,8 @@ fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
     notes.collect::<String>() + &stalls(rules)
 }
 
-/// A note if a rule delayed some zios, but not those for which the store took longer than the rule asks.
+/// A note if a rule did not delay some of its zios, because the store itself took longer for them than the
+/// rule asks.
 fn overruns(rule: &Rule) -> Option<String> {
     let counters = rule.present();
     let is_partial = counters.overrun > 0 && rule.why_nothing.is_none();

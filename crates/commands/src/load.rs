@@ -231,7 +231,8 @@ fn bucket(value: IterationValue<u64>) -> Bucket {
     }
 }
 
-/// The percentiles, to four digits. A percentile is missing if there were too few requests for it.
+/// The percentiles, each with four significant digits. A percentile is missing if there were too few requests
+/// for it.
 fn percentiles(latency: &Histogram<u64>) -> Percentiles {
     let at = |ppm: u32| {
         let quantile = f64::from(ppm) / 1e6;

@@ -78,6 +78,6 @@ fn wait_for(process: &OwnedFd) {
     let _ = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], None));
 }
 
-/// After the end of the parent, how long the command, or the I/O that rules hold, may take to end in an
-/// orderly way.
+/// How long the command, or the I/O that rules hold, may take to end in an orderly way after the parent has
+/// ended.
 const GRACE: Duration = Duration::from_secs(5);

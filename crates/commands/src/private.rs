@@ -61,9 +61,9 @@ fn sweep(temporary: &Path) {
     }
 }
 
-/// Whether a directory certainly belonged to a dashpot of this user that has ended. This is certain if only
-/// this user can enter the directory, so that no other user can have put the lock file there, and if the lock
-/// file is unlocked.
+/// Whether a directory certainly belonged to a dashpot of this user that has ended. This is certain if the
+/// lock file is unlocked and only this user can enter the directory, because then no other user can have put
+/// the lock file there.
 fn is_left(path: &Path) -> bool {
     let is_own = |found: &Metadata| {
         found.is_dir()

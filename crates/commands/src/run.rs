@@ -46,9 +46,9 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
     // The command must not inherit the mark of an I/O flusher. If this process has the mark, the early
-    // thread, which has none, starts the command. Otherwise a new thread starts the command. To start a
-    // command, a thread maps memory, and for that it may need the right to lock memory. If this process has
-    // kept that right, a new thread has it, too, but the early thread has lost it.
+    // thread starts the command, because it does not have the mark. Otherwise a new thread starts the
+    // command: to start a command, a thread maps memory, and for that it may need the right to lock memory.
+    // If this process has kept that right, a new thread has it, too, but the early thread has lost it.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,

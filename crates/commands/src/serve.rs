@@ -115,13 +115,13 @@ async fn serve_lab(
     });
     let address = api.address().clone();
     let running = instance.answer(api, door.access.clone(), metrics, handover);
-    // Even after an error, stop the instance, which syncs the stores and removes the sockets.
+    // Even after an error, stop the instance: the stop syncs the stores and removes the sockets.
     let served = async {
         let recording = record(args, &address).await?;
         let announce = |devices: Option<&Devices>| {
             let (metrics, exports) = (metrics_url.as_deref(), running.exports());
             tell_ready(&door, metrics, exports, ready.as_mut())?;
-            // Stdout belongs to a client that has started its own server.
+            // If a client has handed sockets to this process, stdout belongs to that client.
             match is_handed {
                 true => Ok(()),
                 false => announce(&door, metrics, exports, devices),
@@ -245,8 +245,8 @@ impl Places {
         }
     }
 
-    /// The sockets that were handed over, and the addresses that the user wants; if there are none of either,
-    /// the default address.
+    /// The sockets that were handed over, and the addresses that the user wants; if there are neither, the
+    /// default address.
     fn nbd(&mut self, nbd: &[Listen], handed: Vec<Arc<OwnedFd>>) -> anyhow::Result<Listening> {
         if nbd.is_empty() && handed.is_empty() {
             make_private_dir(&runtime_dir())?;

@@ -33,13 +33,13 @@ pub fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()> {
     }
 }
 
-/// How many of the oldest zios in flight `suspend` looks at, to find the zio that will end last.
+/// `suspend` looks at this many of the oldest zios in flight to find the zio that will end last.
 const LOOKED_AT: usize = 100;
 /// The shortest wait that `suspend` reports.
 const LONG_NS: u64 = 1_000_000_000;
 
-/// An explanation of a long wait: it names the client that sent the zio that will end last, the rule that
-/// holds this zio, and the remedy.
+/// An explanation of a long wait for the zio that will end last: it names the client that sent this zio, the
+/// rule that holds it, and the remedy.
 fn long_wait(disk: &Disk) -> Option<String> {
     let name = &disk.name;
     let rule = |zio: &InFlightZio| {

@@ -179,8 +179,9 @@ impl Disk {
 
     /// Acts on a zio whose deadline has come.
     pub(crate) fn due(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        // If a zio wakes late at the end of its `add` hold, its target may have passed, too. It still books
-        // its transfer only when it wakes again for its target, so that zios with earlier targets book first.
+        // If a zio wakes late at the end of its `add` hold, its target may have passed, too. Even then, the
+        // zio books no transfer until it wakes again for its target, so that zios with earlier targets book
+        // first.
         let holds_on = flight.state == State::HeldBefore && !flight.before_only;
         if flight.owes_transfer() && flight.target <= ctx.now && !holds_on {
             self.injector.transfer(flight);

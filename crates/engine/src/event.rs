@@ -165,9 +165,9 @@ impl Event {
             queue,
             suspend: self.issued.since(self.admitted),
             store,
-            // The hold is what remains of the time between the issue and the offer. If a hold before the
-            // store's work ended late, its delay is part of the lateness, because the target is then the
-            // moment at which the store would have finished if the driver had asked it in time.
+            // The hold is what remains of the time between the issue and the offer. A hold can also precede
+            // the store's work. If such a hold ends late, the store begins late, and that time is part of the
+            // lateness: the target is then the moment at which the store would have finished in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,
             reply: self.ended.since(self.offered),

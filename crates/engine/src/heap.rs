@@ -1,7 +1,7 @@
 //! A min-heap in which the key of any item can change, and from which any item can be removed.
 //!
-//! Heaps order the lanes of a rule, the ends of suspensions, and each deadline that is earlier than another
-//! deadline that was set before it. Items are small integers with few gaps. The heap keeps the place of each
+//! Heaps order the lanes of a rule, the ends of suspensions, and the deadlines that are not set in the order
+//! in which they fall due. Items are small integers with few gaps. The heap keeps the place of each
 //! item, so a change needs no search and takes logarithmic time. Each node has four children to keep the tree
 //! shallow, because with many items each level costs a cache miss.
 

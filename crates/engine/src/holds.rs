@@ -34,7 +34,7 @@ struct Various {
 }
 
 impl Holds {
-    /// Records a hold with the service time `service` that ended late by `late`.
+    /// Records a hold that had the service time `service` and ended late by `late`.
     #[inline]
     pub(crate) fn record(&mut self, service: Duration, late: Duration) {
         match self.asked {
@@ -116,8 +116,8 @@ impl Holds {
     }
 
     /// The achieved times, without the wait for a lane; `None` if there were no holds. As long as all holds
-    /// had the same service time, they are computed from the lateness: the count, the extremes and the sums
-    /// in nanoseconds are exact, but a value may be counted one bucket off.
+    /// had the same service time, the achieved times are computed from the lateness. The count, the extremes
+    /// and the sums in nanoseconds are then exact, but a value may be counted one bucket off.
     pub fn achieved(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {
@@ -146,8 +146,8 @@ mod tests {
     use crate::random::Random;
     use crate::time::Duration;
 
-    /// Records holds with service times from `service` that are late by up to 50 µs, and compares them with
-    /// histograms in which each time is recorded.
+    /// Records holds that end late by up to 50 µs, with the service times that `service` returns. Compares
+    /// these holds with histograms in which each time is recorded.
     fn compare(service: impl Fn(u64) -> u64) {
         let mut random = Random::new(17);
         let mut holds = Holds::default();

@@ -136,8 +136,8 @@ pub struct RuleStats {
 }
 
 impl RuleStats {
-    /// Counts a hold with the service time `service` that ended late by `late`. `stopped` says whether a stop
-    /// by the host explains the lateness.
+    /// Counts a hold that had the service time `service` and ended late by `late`. `stopped` says whether a
+    /// stop by the host explains the lateness.
     pub(crate) fn count_hold(&mut self, service: Duration, late: Duration, stopped: bool) {
         let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
         self.late += u64::from(late.as_nanos() > tolerance);
@@ -233,8 +233,8 @@ pub struct RuleView<'a> {
     /// The counters for the zios that were checked against the rule before its last update. A former version
     /// of the rule may still hold some of these zios. `None` if the rule was never updated.
     pub past: Option<&'a RuleCounts>,
-    /// How long until a lane of the rule is free or, if the rule limits the bandwidth and this is later,
-    /// until all booked transfers are done.
+    /// How long until a lane of the rule is free. If the rule limits the bandwidth and the booked transfers
+    /// end later than that, how long until all these transfers are done.
     pub backlog: Duration,
 }
 

@@ -12,8 +12,7 @@ pub(crate) struct Group {
     version: Version,
 }
 
-/// The version of control groups that this group belongs to. The two versions differ in the names and the
-/// layout of their files.
+/// A version of control groups. The two versions differ in the names and the layout of their files.
 #[derive(Clone, Copy)]
 pub(crate) enum Version {
     One,

@@ -84,17 +84,17 @@ pub struct Followed {
 pub struct Counts {
     /// How many calls dashpot did not hold, because it did not know their files.
     pub unheld: AtomicU64,
-    /// How many of the program's syncs a rule with `--mode floor` held, although dashpot could not first do
-    /// the sync itself.
+    /// The number of syncs that a rule with `--mode floor` held although dashpot could not do the sync itself
+    /// first.
     pub unsynced: AtomicU64,
-    /// How often the program opened a file with `O_SYNC` or `O_DSYNC`. Each write to such a file is also a
-    /// sync, so a disk that holds only syncs misses the writes.
+    /// How often the program opened a disk's file with `O_SYNC` or `O_DSYNC`. Each write to such a file is
+    /// also a sync, so a disk that holds only syncs misses the writes.
     pub synced_opens: AtomicU64,
-    /// How many I/Os the program started with `io_submit`.
+    /// How many I/Os on files of disks the program started with `io_submit`.
     pub submitted: AtomicU64,
     /// How many io_urings the program asked for, whichever files their I/Os reach.
     pub rings: AtomicU64,
-    /// How many writable shared mappings of files the program made.
+    /// How many writable shared mappings of disks' files the program made.
     pub mappings: AtomicU64,
 }
 

@@ -132,7 +132,7 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk, with at most `oldest` of its zios in flight, the oldest ones. The shard
+    /// Takes a snapshot of a disk. It includes the disk's oldest zios in flight, at most `oldest` of them. The shard
     /// does not serve its clients while it looks for these zios, so ask for no more than you need.
     pub fn snapshot(
         &self,

@@ -68,7 +68,8 @@ pub(crate) struct Handover {
 /// Sends a message to a shard.
 pub(crate) type Outlet = Box<dyn FnOnce(Message)>;
 
-/// Makes a program the client of exports. Each export gets the program's calls on the files given with it.
+/// Connects a program to exports as their client. Each item of `files` has the files of one export: the
+/// export gets the program's calls on these files.
 pub(crate) fn follow(
     listener: Listener,
     files: impl Iterator<Item = (CallFiles, ExportId, Outlet)>,

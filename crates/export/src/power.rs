@@ -61,7 +61,7 @@ pub struct Loss {
     pub torn: u64,
     /// How many writes were in progress and not yet acknowledged to a client.
     pub unacknowledged: u64,
-    /// How many bytes the store has written to the medium early since the last flush, because its cache was
+    /// Since the last flush, how many bytes the store has written to the medium early because its cache was
     /// full.
     pub early_bytes: u64,
     /// Whether the disk was off, and therefore had nothing left to lose.
@@ -76,7 +76,7 @@ pub struct Loss {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolLoss {
     /// The txgs that were only in memory, each with the number of its dirty bytes. The pool had acknowledged
-    /// these bytes to clients. Empty if the pool went on, because then its host kept its memory.
+    /// these bytes to clients. Empty if the pool went on, because then the pool's host kept its memory.
     pub txgs: Vec<(u64, u64)>,
     /// The losses of each disk's cache, in the order of the pool's disks.
     pub disks: Vec<Loss>,

@@ -49,7 +49,7 @@ pub(crate) struct Readings(Mutex<Found>);
 #[derive(Debug, Default)]
 struct Found {
     readings: VecDeque<ProbeReading>,
-    /// If a read has no answer yet, when it was sent.
+    /// When the pending read was sent. `None` if no read is pending.
     asked: Option<Instant>,
 }
 

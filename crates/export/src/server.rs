@@ -88,7 +88,7 @@ impl<M> Drop for Running<M> {
 impl Server {
     /// Opens the stores, binds the addresses and starts the threads. If any of these fails, undoes the
     /// others. After this call, clients can connect, but the server serves them only after [`Server::open`].
-    /// `devices` are those block devices of the stores that the caller has already opened.
+    /// In `devices`, the caller passes the block devices that it has already opened for the stores.
     pub fn start(config: &ServerConfig, devices: &OpenDevices) -> Result<Server, StartError> {
         raise_descriptor_limit();
         let listeners = bind_all(config)?;
@@ -166,8 +166,8 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Takes the only reader of the events of all shards; `None` if it was already taken. While no caller
-    /// reads the events, the shards drop them.
+    /// Takes the only reader of the events of all shards; `None` if it was already taken. If no caller reads
+    /// the events, the shards drop events once their rings are full.
     pub fn events(&mut self) -> Option<EventReader> {
         self.events.take()
     }

@@ -37,15 +37,15 @@ pub struct DiskSnapshot {
     pub volumes: Vec<(ClientId, String)>,
     /// The disk's attachments, which are block devices of the host.
     pub attachments: Vec<AttachmentView>,
-    /// How many connections the shard does not read now, because clients already use all the memory of the
-    /// shard that they may use.
+    /// How many connections the shard does not read now, because clients already make the shard hold as much
+    /// memory as they may.
     pub stalled: u32,
-    /// How often, since the start, the shard has stopped reading a connection because clients already used
-    /// all the memory of the shard that they may use.
+    /// How often, since the start, the shard has stopped reading a connection because clients already made
+    /// the shard hold as much memory as they may.
     pub stalls: u64,
     /// The reason that the store can no longer be trusted, if there is one.
     pub faulted: Option<String>,
-    /// The lengths of the times for which the disk's shard left its sockets unread, without intended sleep.
+    /// How long the disk's shard left its sockets unread each time, not counting intended sleep.
     pub loop_gap: Box<Histogram>,
     /// The share of its time in which the disk's shard works.
     pub work: Work,
@@ -65,8 +65,8 @@ pub struct PoolSnapshot {
     pub stats: PoolStats,
     /// The pool's tunables.
     pub tunables: Tunables,
-    /// How many bytes of memory the shard of the pool holds for the blocks of volumes, in all of the shard's
-    /// pools together.
+    /// The number of bytes of memory that the pool's shard holds for blocks of volumes. The number covers all
+    /// pools of the shard.
     pub memory: u64,
 }
 
@@ -83,13 +83,13 @@ pub struct RuleSnapshot {
     pub armed: Instant,
     /// The rule's counters.
     pub stats: RuleStats,
-    /// How many zios that are in flight at the moment of the snapshot have a target or error that the rule
+    /// The number of zios that are in flight at the moment of the snapshot and whose target or error the rule
     /// decides.
     pub now: u64,
     /// The rule's counters since its last update; `None` if the rule was never updated.
     pub since_update: Option<Box<RuleCounts>>,
-    /// How long until a lane of the rule is free or, if the rule limits the bandwidth and this is later,
-    /// until all booked transfers are done.
+    /// How long until a lane of the rule is free. If the rule limits the bandwidth and the booked transfers
+    /// end later than that, how long until all these transfers are done.
     pub backlog: Duration,
     /// In how many seconds the rule's shard was overloaded since the rule was armed or last updated.
     pub overloaded_seconds: u64,
@@ -101,8 +101,8 @@ pub struct RuleSnapshot {
 }
 
 impl RuleSnapshot {
-    /// The counters since the rule was armed or last updated. Also returns how many of the zios that it has
-    /// matched since then are still in flight.
+    /// The counters since the rule was armed or last updated. Also returns how many zios that were checked
+    /// against the rule since then are in flight and have a target or error that the rule decides.
     pub fn present(&self) -> (&RuleStats, u64) {
         match &self.since_update {
             Some(since) => (&since.stats, since.now),

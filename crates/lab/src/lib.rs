@@ -1,8 +1,8 @@
 //! The lab: the disks and settings of one daemon, from a lab file, from its caller, or from both; and the
 //! simulations that lab files describe.
 //!
-//! This crate reads lab files, and the traces that they name. It opens no store, and knows no HTTP, no terminal and
-//! no command line.
+//! This crate reads lab files, and the traces that they name. It opens no store, and knows no HTTP, no
+//! terminal and no command line.
 
 #![warn(missing_docs)]
 
@@ -36,7 +36,8 @@ pub use served::{Lab, LabDisk};
 pub use simulation::{SimLab, check_samples, load_sim_lab};
 
 impl Lab {
-    /// A lab of a file and of further disks and rules. Without a file and without disks, it is the default lab.
+    /// Makes a lab from a file, and from further disks and rules. If there is neither a file nor a disk, the
+    /// file of the default lab is used.
     ///
     /// # Errors
     ///

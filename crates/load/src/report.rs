@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 /// The report of a load.
 #[derive(Debug)]
 pub struct LoadReport {
-    /// The time from the start of the load to the last reply. If the load could still start requests after
-    /// that reply, this time ends when the load could start no more.
+    /// The time from the start of the load to the last reply or, if this is later, to the last moment at
+    /// which the load could start a request.
     pub elapsed: Duration,
     /// The figures of reads, writes and flushes, in the order of [`Op`].
     pub ops: [OpReport; 3],

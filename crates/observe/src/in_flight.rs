@@ -23,7 +23,7 @@ pub struct InFlight {
     pub device: Option<String>,
     /// The reason that the oldest zio waits.
     pub wait: Option<String>,
-    /// How long the oldest zio has waited for its present reason, in nanoseconds.
+    /// How long the present wait of the oldest zio has lasted, in nanoseconds.
     pub wait_ns: Option<u64>,
     /// The rule that holds the oldest zio.
     pub rule: Option<u32>,
@@ -71,7 +71,7 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// How long the oldest zio has waited for its present reason, if it waited for another reason before.
+    /// How long the present wait of the oldest zio has lasted, if the zio had another wait before it.
     fn part_in_wait_ns(&self) -> Option<u64> {
         let (age_ns, wait_ns) = (self.oldest_ns?, self.wait_ns?);
         (age_ns.saturating_sub(wait_ns) >= SHOWN_NS).then_some(wait_ns)

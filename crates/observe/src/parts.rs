@@ -86,8 +86,8 @@ impl Parts {
 }
 
 impl Part {
-    /// The part that contains this range of offsets once the length of all ranges has doubled this many
-    /// times.
+    /// The part that contains this part after the ranges of offsets have doubled their length `doublings`
+    /// times. A part that is no range stays what it is.
     pub(crate) fn merged(self, doublings: u32) -> Part {
         match self {
             Part::Class(class) => Part::Class(Offsets::merged(class, doublings)),

@@ -79,7 +79,7 @@ pub struct Schedule {
 /// The kind of finished I/Os that a report takes one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The layer: disks or volumes.
+    /// The layer of the devices.
     pub layer: Layer,
     /// The operations; `None` for all operations.
     pub ops: Option<OpSet>,

@@ -66,7 +66,7 @@ impl VanishedDevice {
 
 impl Seen {
     /// The I/O of disks and volumes from their start until `at_ns`. The interval has no intended length. No
-    /// I/O in flight is older than this interval, so the report mentions all of them, whatever their age.
+    /// I/O in flight can be older than this interval, so the report mentions all I/Os in flight.
     pub fn since_start(
         disks: Vec<DeviceInterval>,
         volumes: Vec<DeviceInterval>,

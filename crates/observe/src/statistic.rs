@@ -19,7 +19,7 @@ use super::question::{Question, Subject};
 /// A statistic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistic {
-    /// The layer: disks, volumes, or calls that sync.
+    /// The layer: disks, volumes, calls that sync, or the kernel's disks in a recording.
     pub layer: Layer,
     /// The metric.
     pub metric: Metric,
@@ -124,9 +124,9 @@ impl Statistic {
         }
     }
 
-    /// The breakdown. If the metric is a number that each I/O has, such as its latency, a statistic without a
-    /// breakdown is broken down by classes of this number. Busy time is always broken down by device, because
-    /// busy times of devices do not add up.
+    /// The breakdown. A statistic of a number, such as the latency, that names no breakdown is broken down by
+    /// classes of this number. Busy time is always broken down by device, because the busy times of devices
+    /// do not add up.
     pub fn breakdown(&self) -> Option<Dimension> {
         match self.metric {
             Metric::Of(number) => self.by.or(Some(number)),

@@ -31,9 +31,8 @@ pub struct Tally {
     parts: Parts,
     /// The device of the last I/O, because consecutive I/Os often have the same device.
     last_device: Option<(Arc<str>, Name)>,
-    /// For each of the first few combinations of names (of device, client and so on), an I/O with these
-    /// names. Most I/Os have the names of one of these I/Os, and comparing names is faster than looking them
-    /// up.
+    /// One I/O for each of the first few combinations of names (of device, client and so on). Most I/Os share
+    /// their names with one of these I/Os, and comparing names is faster than looking them up.
     known: Vec<(FinishedIo, Alike)>,
 }
 

@@ -26,7 +26,7 @@ pub enum Start {
     Issue,
     /// An I/O begins when it is queued, and the probe reports the times of its queueing and of its issue. An
     /// I/O is queued when its oldest bio is handed to the disk (`block_bio_queue`), before it waits for a
-    /// free tag. `/sys/block/DEV/stat` counts from the end of that wait. But an I/O that `io.max` holds back
-    /// counts as queued only when `io.max` lets it go.
+    /// free tag. An exception is an I/O that `io.max` holds back: it is queued only when `io.max` lets it go.
+    /// `/sys/block/DEV/stat` counts from the end of the wait for a tag.
     Queue,
 }

@@ -56,7 +56,7 @@ impl Tasks {
         }
         match event {
             // The event has a path from the root of the host's hierarchy. All other paths come from `/proc`,
-            // and begin at the root of this process's cgroup namespace, so read this path there, too.
+            // and begin at the root of this process's cgroup namespace. So read this path from `/proc`, too.
             TaskEvent::Moved { pid, .. } if !self.present.is_whole => {
                 let (pid, now) = (*pid, self.present.cgroup(*pid));
                 let cgroup = now.unwrap_or_else(|| Arc::clone(&self.gone));

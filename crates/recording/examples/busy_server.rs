@@ -1,5 +1,5 @@
-//! Writes a recording of an invented server, on which a developer can measure queries: `busy_server
-//! DIRECTORY IOS`.
+//! Writes a recording of an invented server, so that a developer can measure queries of a large recording:
+//! `busy_server DIRECTORY IOS`.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 

@@ -16,8 +16,8 @@ pub(crate) struct Shapes {
     of_rows: Vec<u32>,
     /// The number of shapes.
     count: usize,
-    /// For each code, the number of its shape. Until [`Shapes::number`] numbers the shapes, codes stand for
-    /// them. Used only within that function.
+    /// For each code, the number of its shape. A code is the provisional number of a shape. Only
+    /// [`Shapes::number`], which numbers the shapes, uses this list.
     known: Vec<u32>,
 }
 
@@ -56,7 +56,7 @@ impl Shapes {
             };
             self.refine(3, rows.iter().map(state));
         }
-        // Whether these columns are null shows the kind of the I/O, so rows of one shape must agree on that.
+        // Nulls in these columns show the kind of the I/O, so the rows of one shape must have the same nulls.
         // Only zios have a wait for a throttle. A zio without a time in the store is a program's call that
         // dashpot held but did not carry out.
         for column in [column::THROTTLE, column::STORE] {

@@ -37,7 +37,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Begins a recording of I/Os of this host. The directory must not be a recording yet.
+    /// Begins a recording of I/Os of the host with this name. The directory must not be a recording yet.
     pub fn create(root: &Path, host: &str) -> Result<Cut, RecordingError> {
         let (directory, _) = Directory::create(root)?;
         Ok(Cut {

@@ -57,8 +57,8 @@ impl Made {
         }
     }
 
-    /// Removes what was made, unless it has been used since: a directory with other files stays. The caller still
-    /// has the lock, so that no other recorder has begun in the meantime.
+    /// Removes what was made, unless it has been used since: a directory with other files stays. The caller
+    /// still has the lock, so no other recorder has begun in the meantime.
     pub(crate) fn remove(&self, _: &Directory) {
         // Errors here are ignored, because the user already gets the error that prevented the recording.
         for table in &self.tables {
@@ -95,7 +95,8 @@ impl Directory {
         let made = Made::missing(root);
         let directory = Directory::lock(root);
         if directory.is_err() {
-            // Without the lock, what is there may belong to another recorder.
+            // Without the lock, any files there may belong to another recorder. So remove only directories
+            // without files.
             made.remove_empty();
         }
         let (directory, is_new) = directory?;

@@ -78,7 +78,7 @@ fn near_slow(files: &[Segment]) -> Vec<bool> {
         })
         .collect();
     around.sort_unstable();
-    // Each range gets the latest end among itself and all earlier ranges.
+    // The end of each range becomes the latest of its own end and the ends of all earlier ranges.
     let mut last = 0;
     for (_, to) in &mut around {
         last = last.max(*to);

@@ -1,5 +1,6 @@
-//! Marks that readers need until the I/Os and the counts that these marks concern are deleted. An example is
-//! the mark that a daemon's disks are not recorded any more: without it, the later seconds would look idle.
+//! Lasting marks. Readers need such a mark until the I/Os and the counts that it concerns are deleted. An
+//! example is the mark that a daemon's disks are not recorded any more: without it, the later seconds would
+//! look idle.
 //!
 //! Before the recorder deletes the oldest file of marks, it carries these marks over into the next file.
 
@@ -30,7 +31,7 @@ pub(crate) fn lasting(marks: &[Mark], left: &Left<'_>, most: u64) -> Vec<Mark> {
     let mut conditions: BTreeMap<Condition<'_>, usize> = BTreeMap::new();
     for (at, mark) in marks.iter().enumerate() {
         if mark.event == Event::Began {
-            // A recorder marks anew what it finds when it begins.
+            // When a recorder begins, it makes new marks of the conditions that it finds.
             conditions.retain(|(event, ..), _| *event == Event::Watched);
         }
         match condition(mark) {
@@ -57,9 +58,9 @@ pub(crate) fn is_carried(mark: &Mark) -> bool {
 }
 
 impl Left<'_> {
-    /// Whether this is a mark of a session, and readers still need it. They do not need a mark about times
-    /// without single I/Os if a file was deleted between the files before and after the mark, because the
-    /// numbers of these two files already show that I/Os are missing.
+    /// Whether this is a mark of a session, and readers still need it. A mark about times without single I/Os
+    /// lies between two files. If other files between these two were deleted, the numbers of the two files
+    /// already show that I/Os are missing, so readers do not need the mark.
     fn concerns(&self, mark: &Mark) -> bool {
         match mark.event {
             Event::SecondsOnly | Event::SingleIos => {
@@ -76,7 +77,8 @@ impl Left<'_> {
     }
 }
 
-/// Whether a mark tells the beginning or the end of what a recorder records.
+/// Whether a mark tells the beginning or the end of what a recorder records, or how exact a source's times
+/// are.
 fn is_of_session(event: Event) -> bool {
     matches!(
         event,
@@ -179,7 +181,7 @@ mod tests {
         let all = kept(&[&marks[..], &again].concat(), 0, &[], 1_000);
         let expected = [(Event::Rule, 6), (Event::Vanished, 9), (Event::Watched, 11)];
         assert_eq!(all, expected);
-        // The next recorder marks again what is still so.
+        // The next recorder makes new marks of the conditions that still hold.
         let begun = [mark(Event::Began, 12, "", "")];
         let all = kept(&[&marks[..], &begun].concat(), 12, &[], 1_000);
         assert_eq!(all, [(Event::Watched, 1), (Event::Began, 12)]);

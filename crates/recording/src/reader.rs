@@ -240,8 +240,8 @@ fn segments(root: &Path) -> Result<Vec<(PathBuf, Segment)>, RecordingError> {
     segments.collect()
 }
 
-/// Refuses a file whose name gives other times than those at which its I/Os ended, because the reader chooses
-/// files by their names.
+/// Refuses a file if any of its I/Os ended outside of the times in the file's name, because the reader
+/// chooses files by their names.
 fn check_name(path: &Path, file: &TableFile) -> Result<(), RecordingError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(segment) = segment_of(&name, 0) else {

@@ -324,7 +324,7 @@ impl Second {
 pub(crate) use column::{DEVICE, LAYER, SECOND};
 
 /// The devices of a block, each with the word of its layer and its name. A device comes once for each run of
-/// consecutive rows of it, so it can come several times.
+/// its consecutive rows, so it can come several times.
 pub(crate) fn devices(block: &Block) -> impl Iterator<Item = (Arc<str>, Arc<str>)> {
     let ids = |row| (block.text_id(LAYER, row), block.text_id(DEVICE, row));
     let is_first = move |row: &usize| *row == 0 || ids(*row) != ids(row - 1);

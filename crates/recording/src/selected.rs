@@ -49,14 +49,14 @@ impl Selected {
         self.shapes.each(&self.block, &self.rows, of);
     }
 
-    /// Calls a function once for each set of I/Os with the same names, with the first of them, how many there
-    /// are, and how many bytes they moved together.
+    /// Calls a function once for each set of I/Os with the same names. The function gets the first I/O of the
+    /// set, the number of I/Os in the set, and the number of bytes that they moved together.
     pub fn counts(&mut self, of: impl FnMut(&Recorded, u64, u64)) {
         self.shapes.counts(&self.block, &self.rows, of);
     }
 
-    /// Calls a function for each I/O, with the I/O's number as in [`Selected::each`], the first I/O with that
-    /// number, how many bytes the I/O itself moved, and its time at the device.
+    /// Calls a function for each I/O. The function gets the I/O's number as in [`Selected::each`], the first
+    /// I/O with that number, how many bytes the I/O itself moved, and its time at the device.
     pub fn times(&mut self, of: impl FnMut(u32, &Recorded, u64, u64)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.times(&self.block, &self.rows, of);

@@ -1,5 +1,5 @@
-//! Breakdowns by a dimension: the order of the groups in a report, and the value that an operation's I/O has in
-//! the dimension.
+//! Breakdowns by a dimension: the order of the groups in a report, and the value that an operation's I/O has
+//! in the dimension.
 
 use dashpot_observe::{Dimension, OpInterval, Order, Unit};
 

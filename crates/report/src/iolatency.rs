@@ -3,8 +3,8 @@
 //! Source: perf-tools' iolatency by B. Gregg, with its man page and example file.
 //!
 //! Differences: the report also shows I/O that outlasts an interval. A line at the end mentions I/O that was
-//! in flight for the whole interval, or at the end of the last interval. A row contains the latencies that
-//! its label says, with `>=` and `<`; the original tool counts a latency of exactly 2^k ms in the row that
+//! in flight for the whole interval, or at the end of the last interval. A row has the latencies from its
+//! first bound (`>=`) up to, but not including, its second (`<`); the original tool counts a latency of exactly 2^k ms in the row that
 //! ends at 2^k ms ([`Boundary::AsOriginal`]).
 //!
 //! Additions: breakdowns, in which each value has a histogram below a line with the value's name; and tables

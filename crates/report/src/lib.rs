@@ -6,10 +6,10 @@
 //! descriptions, a word without quotes, such as `percentiles` or `in flight`, stands for a value of that
 //! kind. Percentiles come with the number of zios, and are `null` if there are too few zios.
 //!
-//! All reports use the same JSON keys, whatever the original tool calls a figure. The keys of times, which
-//! are whole nanoseconds, end with `_ns`, those of rates with `_per_s`, and those of shares with `_percent`;
-//! the key of the watched device is `device`. A row includes both of its ends, `from_ns` and `to_ns`. `at_ns`
-//! and `start_ns` are counted from 1970; in a simulation, from its beginning.
+//! All reports use the same JSON keys, whatever the original tool calls a figure. The keys of times end with
+//! `_ns`, the keys of rates with `_per_s`, and the keys of shares with `_percent`; times are whole
+//! nanoseconds. The key of the watched device is `device`. A row includes both of its ends, `from_ns` and
+//! `to_ns`. `at_ns` and `start_ns` are counted from 1970; in a simulation, from its beginning.
 
 #![warn(missing_docs)]
 

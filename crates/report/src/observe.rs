@@ -15,8 +15,8 @@ use super::report::Page;
 
 pub use self::report::ObserveReport;
 
-/// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "missed": 0, "devices": [{"device": "vda",
-/// "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
+/// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "missed": 0, "devices": [{"device":
+/// "vda", "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
 /// "lost": 0, "unmatched": 0}`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Observation {

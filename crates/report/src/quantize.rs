@@ -159,7 +159,7 @@ fn without_margin<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S
     serializer.collect_seq(rows.iter().filter(|row| row.value_us >= 0))
 }
 
-/// Picks the rows to print from the counts of rows that begin at powers of two, and labels them.
+/// Chooses the rows to print, and labels them. `counts` has the counts of rows that begin at powers of two.
 fn printed_rows(counts: &[u64]) -> Vec<Row> {
     let first = counts.iter().position(|&count| count > 0).unwrap_or(0);
     let last = counts.len().max(1);

@@ -19,14 +19,14 @@ use super::report::{Page, Rows};
 
 pub use self::report::StatReport;
 
-/// An interval of a statistic. JSON: `{"statistic": "disk.latency[op=write][client]", "title": "Latency of disk
-/// I/Os with op write, by client", "at_ns": 1764000000000000000, "elapsed_ns": 1000000000, "missed": 0,
+/// An interval of a statistic. JSON: `{"statistic": "disk.latency[op=write][client]", "title": "Latency of
+/// disk I/Os with op write, by client", "at_ns": 1764000000000000000, "elapsed_ns": 1000000000, "missed": 0,
 /// "count": 5, "bytes": 20480, "numbers": numbers, "by": "client", "values": [{"value": "uid=0 pid=7",
 /// "count": 5, "bytes": 20480, "numbers": numbers}, …], "in_flight": in flight, "lost": 0}`. Only a statistic
-/// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`, whose names end with `_bytes` if the number
-/// is in bytes, and have no unit if it is a count. Only a breakdown has `by` and `values`. The values of
-/// `busy` are devices, each with its `"busy_percent"`. For the kernel's disks the object also has
-/// `"unmatched": 0`.
+/// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`. The keys of its figures end with `_bytes` if
+/// the number is in bytes, and name no unit if the number is a count. Only a breakdown has `by` and `values`.
+/// The values of `busy` are devices, each with its `"busy_percent"`. For the kernel's disks the object also
+/// has `"unmatched": 0`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stat {
     /// The statistic's name.

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::report::Page;
 
-/// The words from which statistics can be made. JSON: `{"layers": ["disk", "volume", "fs", "kernel"], "words":
-/// [{"word": "latency", "metric": true, "dimension": true, "of_dashpot": true, "of_the_kernel": true, "meaning":
-/// "the time at the device"}, …]}`.
+/// The words from which statistics can be made. JSON: `{"layers": ["disk", "volume", "fs", "kernel"],
+/// "words": [{"word": "latency", "metric": true, "dimension": true, "of_dashpot": true, "of_the_kernel":
+/// true, "meaning": "the time at the device"}, …]}`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
     layers: [&'static str; 4],

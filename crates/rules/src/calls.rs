@@ -15,8 +15,8 @@ pub struct CallFiles {
     /// The directory that contains the files. Until the disk is opened, this is the path that the user gave,
     /// which may end with a glob.
     pub path: PathBuf,
-    /// The directory and the glob, which the files' paths match. `None` if the disk has all files below the
-    /// directory, and for each disk that is not opened yet.
+    /// The directory and the glob, which the files' paths match. `None` until the disk is opened, and for a
+    /// disk that has all files below the directory.
     pub glob: Option<PathBuf>,
     /// The types of the calls.
     pub types: OpSet,

@@ -16,8 +16,8 @@ pub enum Inexact {
     TooLarge,
 }
 
-/// The maximum number of decimal places. Values in use have fewer. A number with this many places fits into
-/// 128 bits, as an integer of all its digits, if its whole part fits into 64 bits.
+/// The maximum number of decimal places. Values in use have fewer. If a number has this many places, and its
+/// whole part fits into 64 bits, all its digits together are an integer that fits into 128 bits.
 const PLACES_MAX: u32 = 18;
 
 impl Decimal {

@@ -25,7 +25,7 @@ const KNOTS_PER_Z: i32 = 32;
 /// run to draw from it.
 const Z_MAX: i32 = 8;
 
-/// How many knots there are for each factor of e between the latencies of two given points.
+/// The number of knots between two given points, for each factor of e by which their latencies differ.
 ///
 /// A straight line between these knots deviates from the exponential by at most (1/16)²/8 = 0.05 %.
 const KNOTS_PER_E: f64 = 16.0;
@@ -80,8 +80,8 @@ fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
     knots.push(end);
 }
 
-/// The probability below z in a standard normal distribution, as a fraction of 2^64. The float is always the
-/// tail beyond |z|, which is small, so that no digits are lost close to 1.
+/// The probability below z in a standard normal distribution, as a fraction of 2^64. The float holds only
+/// the tail beyond |z|. A float close to 1 would lose digits of the tail.
 fn normal_probability(z: f64) -> u64 {
     const TWO_63: f64 = (1_u64 << 63) as f64;
     let tail = (TWO_63 * libm::erfc(libm::fabs(z) * FRAC_1_SQRT_2)) as u64;

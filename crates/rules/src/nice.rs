@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// The times must be printed as the labels of `zpool iostat -w`, which have no decimals.
+    /// Times must look like the labels of `zpool iostat -w`, which have no decimals.
     #[test]
     fn times_have_no_decimals() {
         let labels = "1ns 3ns 7ns 15ns 31ns 63ns 127ns 255ns 511ns 1us 2us 4us 8us 16us 32us 65us \

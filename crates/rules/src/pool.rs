@@ -24,9 +24,9 @@ pub struct PoolSpec {
     pub bitmap: Option<PathBuf>,
 }
 
-/// The room of a pool for volumes, in bytes. `size` returns the size of the disk with an index. The smallest side of a
-/// mirror limits its member. Under the static layout, blocks go to the members in turn, so the smallest member
-/// limits all.
+/// The room of a pool for volumes, in bytes. `size` returns the size of a disk, given by its index. A member
+/// has only as much room as its smallest side. Under the static layout, blocks go to the members in turn, so
+/// the smallest member limits all.
 pub fn pool_capacity(members: &[Vec<usize>], layout: Layout, size: impl Fn(usize) -> u64) -> u64 {
     let smallest = |sides: &Vec<usize>| sides.iter().map(|disk| size(*disk)).min();
     let rooms = members.iter().filter_map(smallest);

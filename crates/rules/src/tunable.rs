@@ -77,8 +77,8 @@ fn parse_count(digits: &str, text: &str) -> Result<u64, ParseError> {
         .map_err(|_| ParseError::new(format!("'{text}' is not a whole number: give one")))
 }
 
-/// Parses a time, and returns how many times `unit_ns` it is. Refuses a time that is not a multiple of
-/// `unit_ns`.
+/// Parses a time, and returns it as a number of units. A unit has `unit_ns` nanoseconds. Refuses a time that
+/// is not a whole number of units.
 fn whole(text: &str, unit_ns: u64) -> Result<u64, ParseError> {
     let span = parse_duration(text)?.as_nanos();
     if !span.is_multiple_of(unit_ns) {

@@ -62,7 +62,7 @@ impl Happening {
 pub(crate) struct Agenda {
     runs: [VecDeque<Entry>; RUNS],
     heap: BinaryHeap<Reverse<Entry>>,
-    /// How many entries were added so far.
+    /// How many entries have been added so far.
     order: u64,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Call {
     pub(crate) thread: u32,
     pub(crate) request: Request,
     pub(crate) began: Instant,
-    /// When the call reached the lab; `None` if it has not reached it yet.
+    /// When the call reached the lab; `None` before that.
     pub(crate) submitted: Option<Instant>,
     pub(crate) failed: bool,
     pub(crate) stage: Stage,
@@ -39,7 +39,7 @@ pub struct Unfinished {
     pub target: Target,
     /// When the call began.
     pub began: Instant,
-    /// When the call reached the lab; `None` if it has not reached it yet.
+    /// When the call reached the lab; `None` before that.
     pub submitted: Option<Instant>,
     pub(crate) zio: ZioId,
     pub(crate) stage: Stage,

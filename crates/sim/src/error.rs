@@ -104,7 +104,7 @@ impl fmt::Display for WorkloadError {
 
 impl Error for WorkloadError {}
 
-/// A condition that every simulation must meet and this one did not, and the time.
+/// A condition that every simulation must meet, but that this one did not meet, and the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// When the violation was found.

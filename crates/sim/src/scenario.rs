@@ -80,8 +80,8 @@ pub struct DiskSpec {
 /// A model of how long a disk takes for an I/O. An I/O passes the bus, waits for a lane, and is served in it.
 #[derive(Clone, Debug, Default)]
 pub struct DiskModel {
-    /// The rate of the bus, which I/Os pass one after another, in bytes per second. Only the bytes of reads
-    /// and writes pass the bus.
+    /// The rate of the bus, in bytes per second. I/Os pass the bus one after another. Only the bytes of reads
+    /// and writes pass it.
     pub bandwidth: Option<u64>,
     /// How many I/Os are served at the same time; `None` for any number.
     pub lanes: Option<u32>,

@@ -282,8 +282,8 @@ fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }
 
-/// For how long the host kept the shards of these disks from running between two snapshots: the longest time
-/// among the shards.
+/// How long the host kept the shards of these disks from running between two snapshots. Of the times of
+/// several shards, this is the longest.
 fn stopped(earlier: &[DiskLatency], later: &[DiskLatency]) -> Duration {
     let pairs = earlier.iter().zip(later);
     let each = pairs.map(|(earlier, later)| {

@@ -21,7 +21,7 @@ use crate::wall::unix_ns_before;
 pub struct KernelSource {
     stop: Stop,
     told: Receiver<Watched>,
-    /// About how much memory the intervals take that wait to be printed: the sum of their weights.
+    /// About how much memory the intervals that wait to be printed take: the sum of their weights.
     waiting: Arc<AtomicUsize>,
     reader: Option<JoinHandle<()>>,
 }

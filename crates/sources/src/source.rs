@@ -17,9 +17,9 @@ pub trait Source {
         Some(Vec::new())
     }
 
-    /// Puts the times of I/Os on the axis of another source of this host: `ahead_ns` leads from `CLOCK_MONOTONIC`
-    /// to nanoseconds since 1970. Returns by how many nanoseconds the times may be off that axis, which is 0
-    /// unless the source has another clock.
+    /// Puts the times of I/Os on the axis of another source of this host. On that axis, a moment in
+    /// nanoseconds since 1970 is its time on `CLOCK_MONOTONIC` plus `ahead_ns`. Returns by how many
+    /// nanoseconds the times may be off that axis, which is 0 unless the source has another clock.
     fn put_on(&mut self, _ahead_ns: u64) -> u64 {
         0
     }
@@ -29,8 +29,8 @@ pub trait Source {
         false
     }
 
-    /// Ends the watch as a signal does: the source still returns what has ended before. A source that does not return
-    /// I/Os one by one has nothing to return.
+    /// Ends the watch as a signal does: the source still returns the I/Os that ended before. A source that
+    /// does not return I/Os one by one has nothing to return.
     fn end(&mut self) {}
 
     /// Waits until the next interval has ended. `None` after the last interval, or if Ctrl-C has

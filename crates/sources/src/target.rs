@@ -340,8 +340,8 @@ fn check_past(question: &Question) -> Result<(), ParseError> {
     }
 }
 
-/// Whether only events can answer the question, because the daemon has no counters for the fact that it
-/// measures, for its conditions or for its breakdown.
+/// Whether only events can answer the question: the daemon has no counters for the question's measure, for one of
+/// its conditions, or for its breakdown.
 fn needs_events(question: &Question) -> bool {
     let is_counted = |by| counted(by).is_some();
     let is_apart = |by: Dimension| match by {

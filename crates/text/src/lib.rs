@@ -1,8 +1,8 @@
 //! Numbers as people read them on a terminal and in files: tables, charts, heat maps, sentences, and
 //! proofs of rules. This crate does no I/O and reads no clock.
 //!
-//! A type that implements `Serialize` is in the output of `--json`, too. Its documentation describes the shape of
-//! its JSON, with the conventions of the reports' JSON.
+//! A type that implements `Serialize` is in the output of `--json`, too. Its documentation describes the
+//! shape of its JSON, with the conventions of the reports' JSON.
 
 #![warn(missing_docs)]
 

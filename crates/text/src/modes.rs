@@ -21,7 +21,7 @@ pub struct TwoModes {
 
 /// There are two kinds only if each kind has at least a share of 1/`KIND` of the I/Os.
 const KIND: u64 = 10;
-/// There are two kinds only if the latencies of at most a share of 1/`BETWEEN` of the I/Os lie between them.
+/// There are two kinds only if at most a share of 1/`BETWEEN` of the I/Os have latencies between them.
 const BETWEEN: u64 = 8;
 /// There are two kinds only if the shortest slow latency is at least `APART` times the longest fast latency.
 const APART: u64 = 50;
@@ -77,8 +77,8 @@ impl TwoModes {
 }
 
 /// The lowest bucket of the slow kind, and how many I/Os the slow kind has. `above` has the buckets above the
-/// fast kind, which contain `left` I/Os. At most `between` of these I/Os may lie between the two kinds, so
-/// the slow kind begins with the first bucket whose I/Os would exceed that number.
+/// fast kind, which contain `left` I/Os. At most `between` of these I/Os may lie between the two kinds. The
+/// slow kind begins with the first bucket that cannot lie between the kinds without exceeding this number.
 fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, u64)> {
     let mut slow = left;
     for (bucket, count) in above {

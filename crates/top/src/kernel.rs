@@ -74,7 +74,7 @@ impl Kernel {
 }
 
 /// Adds a step to the current interval. An interval of the screen can last for hours, so the steps are added
-/// up rather than kept, and the sum counts at most as many processes as one step.
+/// up rather than kept. The sum may have as many processes as a single step may have.
 fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
     for next in step {
         let counted: usize = sum.iter().map(|one| one.ops.len()).sum();

@@ -1,8 +1,8 @@
 //! `top`: the full screen. This file connects the state, which makes the decisions, with the terminal, the
 //! clock and the disks.
 //!
-//! This crate knows no report and no HTTP: its figures come from sources, from the client of the API, or from a
-//! simulation.
+//! This crate knows no report and no HTTP: its figures come from sources, from the client of the API, or from
+//! a simulation.
 
 #![warn(missing_docs)]
 

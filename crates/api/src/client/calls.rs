@@ -251,7 +251,7 @@ impl Client {
         self.post(&format!("/v1/pools/{}/crash", segment(pool)), how)
     }
 
-    /// Ends an attachment of a disk or a volume from the daemon's side; the zios in flight fail.
+    /// On the daemon's side, ends an attachment of a disk or a volume; the zios in flight fail.
     pub fn fail_attachment(
         &self,
         (layer, name): (LayerWord, &str),

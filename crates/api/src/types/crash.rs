@@ -81,8 +81,8 @@ pub struct Crashed {
     pub torn: u64,
     /// Number of writes in flight, which the daemon had not acknowledged yet.
     pub unacknowledged: u64,
-    /// Bytes that the disk wrote to the medium after the last flush, before any flush asked for them, because
-    /// its cache was full.
+    /// Bytes that the disk wrote to the medium after the last flush without being asked to, because its cache
+    /// was full.
     pub early_bytes: u64,
     /// The losses of each client.
     pub clients: Vec<ClientLoss>,

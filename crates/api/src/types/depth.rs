@@ -34,8 +34,8 @@ impl Depth {
         self.most < DepthTimes::DEEPEST
     }
 
-    /// Whether clients kept their greatest number of zios in flight for nearly all of the time. Perhaps they
-    /// had more requests and could not send them; but clients that never have more requests look the same.
+    /// Whether clients kept their greatest number of zios in flight for most of the time. Clients that have
+    /// more requests and cannot send them look like this, but so do clients that never have more requests.
     pub fn looks_bounded(&self) -> bool {
         self.most > 1
             && self.is_exact()

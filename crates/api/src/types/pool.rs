@@ -50,8 +50,8 @@ pub struct Pool {
     pub memory_bytes: u64,
 }
 
-/// The regions in which the sides of a pool's mirrors may differ. A region has 1 MiB. Regions are larger on
-/// disks above 1 TiB, or above 8 GiB if the regions are recorded.
+/// The regions in which the sides of a pool's mirrors may differ. A region is 1 MiB, or
+/// more on disks above 1 TiB (above 8 GiB if the regions are recorded).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Mirrors {
     /// Number of regions with writes that no flush of all sides has covered. A power cut would leave these

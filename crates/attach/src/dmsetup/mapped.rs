@@ -36,7 +36,7 @@ pub(super) struct State {
     daemon: Option<Process>,
     /// The store of the device's disk.
     pub(super) store: String,
-    /// The sector of its store at which the disk begins.
+    /// The sector of the store at which the disk begins.
     #[serde(default)]
     pub(super) start: u64,
     /// The line of the active table.

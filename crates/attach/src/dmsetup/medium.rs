@@ -1,4 +1,4 @@
-//! The medium that a table names: the store of the disk, and the medium's name as dashpot prints it in
+//! Finds the medium that a table names: which store the disk has, and which name dashpot prints for the medium in
 //! tables.
 
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use dashpot_rules::dm::{Extent, Medium, Table, Word};
 use rustix::fs::{major, minor};
 
-/// A table in which the medium has its canonical name, and the store of the disk.
+/// The store of the disk, and a table in which the medium has its canonical name.
 pub(super) struct Resolved {
     pub(super) table: Table,
     pub(super) store: String,

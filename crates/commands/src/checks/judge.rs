@@ -342,8 +342,8 @@ impl Outcome {
 
 /// The width of the verdict and of the gaps between columns.
 const BESIDE_CHECK: usize = 8;
-/// The maximum number of columns that a line keeps free for its observation. A wider observation, such as a
-/// sentence, is broken into lines.
+/// A line reserves room for its observation, up to this many columns. A wider observation, such as a sentence, is
+/// broken into lines.
 const OBSERVED_MOST: usize = 30;
 
 impl Kind {

@@ -79,7 +79,7 @@ pub fn become_keeper() -> Option<ExitCode> {
 
 fn keep(on_loss: OnLoss) -> io::Result<()> {
     // Signals to dashpot's group, such as Ctrl-C, are not for the keeper. `setsid` fails only if the keeper
-    // already leads a group, and then signals to dashpot's group do not reach the keeper.
+    // already leads a group of its own. In that case, signals to dashpot's group do not reach the keeper.
     let _ = rustix::process::setsid();
     let mut dashpot = inherited()?;
     let listener = Listener::from_fd(descriptors::receive(&dashpot)?);
@@ -133,7 +133,8 @@ impl Keeping {
         }
     }
 
-    /// Waits until dashpot has said something or has ended, and, if the keeper answers calls, for a call.
+    /// Waits until dashpot has said something or has ended. If the keeper answers calls, a call also ends the
+    /// wait.
     fn wait(&self, dashpot: Option<&UnixStream>) -> io::Result<[PollFlags; 2]> {
         let wanted = match self.answers {
             true => PollFlags::IN,

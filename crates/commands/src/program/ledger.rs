@@ -62,7 +62,8 @@ impl Ledger {
         let _ = self.file.write_all_at(&note, id % NOTES * NOTE);
     }
 
-    /// The ids of all calls that dashpot received, and others between and after them, the newest first.
+    /// The ids of all calls that dashpot received, the newest first. The list also has ids between and after
+    /// these.
     pub(super) fn received(&self) -> io::Result<impl Iterator<Item = Received> + use<>> {
         let mut bytes = vec![0; FIRST as usize + 8];
         self.file.read_exact_at(&mut bytes, 0)?;
@@ -70,8 +71,8 @@ impl Ledger {
         let first = u64::from_ne_bytes(first.try_into().unwrap_or_default());
         let notes = notes.chunks_exact(NOTE as usize).filter_map(read_note);
         let notes: Vec<Received> = notes.collect();
-        // dashpot may have been killed between a call's arrival and its note, even the first call's. A note
-        // that was never written has the id 0.
+        // dashpot may have been killed before it noted the last call that it received. If that is the first
+        // call, the file may have only its id, and no note. A note that was never written has the id 0.
         let last = notes.iter().map(|note| note.id.0).fold(first, u64::max);
         let end = last.saturating_add(1 + UNNOTED);
         let received = move |id| {
@@ -107,10 +108,11 @@ const NOTES: u64 = 1 << 16;
 const NOTE: u64 = 16;
 /// The offset of the first call's id in the file.
 const FIRST: u64 = NOTES * NOTE;
-/// How many ids after the last note count as received, too. dashpot has one receiver, so at most one of them
-/// was received without a note. But the kernel gives a call its id before dashpot receives it, and a signal can
-/// interrupt the call until then. The reserve is for the ids of such calls. It costs only the time of as many
-/// answers, some hundredths of a second.
+/// How many ids after the last note count as received, too. dashpot has one receiver, so at most one of these
+/// ids belongs to a call that dashpot received but did not note. But other ids may come before this one: the
+/// kernel gives a call its id before dashpot receives the call, and a signal can interrupt the call until
+/// then. This reserve is for the ids of such calls. It costs only the time of as many answers, some
+/// hundredths of a second.
 const UNNOTED: u64 = NOTES;
 
 #[cfg(test)]
@@ -156,7 +158,7 @@ mod tests {
         }
     }
 
-    /// The ids that dashpot's heir answers, after dashpot noted these ids.
+    /// The ids that the keeper answers if dashpot was killed after it noted the ids in `noted`.
     fn answered(noted: impl Iterator<Item = u64>) -> Vec<u64> {
         let mut ledger = Ledger::new().unwrap();
         noted.for_each(|id| ledger.note(&call(id)));

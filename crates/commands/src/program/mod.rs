@@ -267,6 +267,6 @@ impl Follower for ForProgram {
     }
 }
 
-/// How long dashpot, once the program has ended, waits until it has begun to receive calls. On a busy host, a
-/// short program may end earlier.
+/// On a busy host, a short program may end before dashpot has begun to receive its calls. dashpot then waits
+/// at most this long until it has begun.
 const BEGINNING: Duration = Duration::from_secs(1);

@@ -1,6 +1,6 @@
-//! The part of a recording whose disks a separate thread watches, not the thread that records. So a daemon
-//! that hangs does not keep the recorder from reading the kernel's events, which the kernel overwrites when
-//! they are not read in time.
+//! The part of a recording that has a thread of its own to watch the disks, apart from the thread that
+//! records. So a daemon that hangs does not keep the recorder from reading the kernel's events, which the
+//! kernel overwrites when they are not read in time.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -118,7 +118,7 @@ impl Apart {
         std::mem::take(&mut self.changes)
     }
 
-    /// The I/Os in flight now, or at the end of the watch; `None` if the thread does not tell them soon.
+    /// The I/Os in flight now, or at the end of the watch; `None` if the thread does not send them soon.
     pub(super) fn in_flight(&mut self) -> Option<Vec<FinishedIo>> {
         let mut most = ANSWER;
         if matches!(self.goes_on, Ok(true)) {

@@ -9,7 +9,7 @@ use dashpot_sources::{Target, now_ns};
 /// Looks for changes once a second. A rule that is armed and cleared between two looks leaves no mark.
 pub(super) struct Changes<'a> {
     client: Option<&'a Client>,
-    /// The text for each rule and each disk's state at the last call of `news`.
+    /// The texts about the rules and about the states of disks, as they were at the last call of `news`.
     known: BTreeMap<Subject, String>,
     look_ns: u64,
 }

@@ -44,8 +44,8 @@ pub fn cut(args: &CutArgs) -> anyhow::Result<()> {
     print(&format!("{output}: {ios} I/Os, {bytes} bytes\n"))
 }
 
-/// The layers that were recorded in this part, and whose I/Os have all facts that the conditions need. The
-/// program ends if there is no layer whose I/Os have these facts.
+/// The layers that were recorded in this part, and whose I/Os have all facts that the conditions need. If
+/// there is no such layer, and a recorded layer lacks these facts, the program ends.
 fn answering(part: &Recorded, predicates: &Predicates) -> Vec<Layer> {
     let mut layers = Vec::new();
     let mut refusal = None;
@@ -109,8 +109,8 @@ fn make(
     cut.finish().context("the new recording")
 }
 
-/// A mark which says that this recording was cut from another recording, and which conditions its I/Os meet.
-/// In an anonymous part, the mark names only the dimensions of the conditions.
+/// The mark of a recording that was cut from another recording. The mark names the conditions that the I/Os
+/// meet; in an anonymous part, it names only the dimensions of the conditions.
 fn cut_mark(part: &Recorded, predicates: &Predicates, is_anonymous: bool) -> Mark {
     let (_, to_ns) = part.moments();
     let words = predicates.dimensions().map(|by| format!("[{}]", by.word()));
@@ -169,7 +169,8 @@ impl Numbers {
     }
 }
 
-/// The layer with whose word the text of a mark begins. A colon and more may follow.
+/// The word of a layer, if the text of a mark begins with one. In the text, a colon and more may follow the
+/// word.
 fn layer_of_text(text: &str) -> Option<String> {
     let word = text.split_once(':').map_or(text, |(word, _)| word);
     let layer = Layer::ALL.iter().find(|layer| layer.word() == word)?;

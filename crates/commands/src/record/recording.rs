@@ -81,8 +81,8 @@ impl Recording {
     }
 
     /// Records until the parts end, the recorder cannot write, or the caller stops the recording. After a
-    /// stop, it reads the parts once more, because I/Os may have ended after the last reading. If one of two
-    /// parts fails, the other goes on.
+    /// stop, this function reads the parts once more, because I/Os may have ended after the last reading. If
+    /// one of two parts fails, the other goes on.
     pub(super) fn run(
         &mut self,
         parts: &mut [Part<'_>],
@@ -250,5 +250,5 @@ pub(super) fn text(output: &Path, parts: &[Part<'_>], summary: &Summary) -> Stri
 
 /// The size limit of a recording without `--keep`, in bytes.
 const KEEP_BYTES: u64 = 2 << 30;
-/// If the recorder takes more than this share of one CPU, it does not record I/Os one by one for a minute.
+/// If the recorder takes more than this share of one CPU, in percent, it leaves out single I/Os for a minute.
 const CPU_PERCENT: u64 = 25;

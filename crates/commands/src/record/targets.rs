@@ -87,8 +87,8 @@ impl Targets {
     }
 }
 
-/// Divides the layers that the user asks for: those of the kernel's disks, under the names that their source
-/// uses, and those of a daemon's disks.
+/// Divides the layers that the user asks for into those of the kernel's disks, under the names that their
+/// source uses, and those of a daemon's disks.
 fn shared(asked: &[Layer]) -> [Vec<Layer>; 2] {
     let (of_kernel, of_daemon): (Vec<Layer>, Vec<Layer>) = asked
         .iter()

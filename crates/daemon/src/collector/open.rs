@@ -41,8 +41,8 @@ pub(super) struct Open {
     /// first free slot.
     slots: Vec<u16>,
     cells: Vec<Cell>,
-    /// The counts, by the index of the cell. Entries beyond the cells are kept so that their memory is
-    /// used again.
+    /// The counts, by the index of the cell. Entries without a cell are kept, so that later cells can use
+    /// their memory.
     counting: Vec<Counting>,
     /// The index of the cell that was counted last, because the next zio is often of the same kind.
     last: usize,

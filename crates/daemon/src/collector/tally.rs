@@ -81,7 +81,7 @@ impl Counting {
         }
     }
 
-    /// The figures that are kept of a past second.
+    /// The figures that the collector keeps for a past second.
     pub(super) fn brief(&self) -> Brief {
         let mut disk = self.disk.clone();
         disk.merge(&self.alike);
@@ -95,7 +95,7 @@ impl Counting {
     }
 }
 
-/// The figures that are kept of a past second.
+/// The figures that the collector keeps for a past second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brief {
     /// Zios replied to, including failed zios.

@@ -3,8 +3,8 @@
 //!
 //! A browser sends requests on behalf of any page that it shows. The check of `Origin` keeps pages of other
 //! sites out. The check of `Host` keeps out pages whose site has a foreign name that resolves to this host.
-//! The check allows every address, because an address is not such a name. The token keeps all other callers
-//! out.
+//! A `Host` that is an IP address is always allowed, because no other site can make an address lead to this
+//! host. The token keeps all other callers out.
 
 use std::net::IpAddr;
 use std::sync::Arc;

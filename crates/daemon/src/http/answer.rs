@@ -204,7 +204,7 @@ impl Strangers {
                 () = guest.recognised.notified() => {}
             }
         }
-        // The guest is no longer a stranger, even if it showed the token before this future began to wait.
+        // The guest is not a stranger any more: it showed the token during this wait or before it.
         self.leave(guest);
         std::future::pending::<()>().await;
     }

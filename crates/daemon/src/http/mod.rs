@@ -1,6 +1,6 @@
 //! The HTTP API, by which the command line and other programs inspect and change a running daemon.
 //!
-//! The resources of the API have the shape of Toxiproxy's: disks for proxies, rules for toxics. Requests
+//! The API's resources correspond to Toxiproxy's: disks to proxies, and rules to toxics. Requests
 //! contain rules as text, in the grammar of the command line. HTTP carries no descriptors, so clients hand
 //! over descriptors at a socket beside the API's.
 

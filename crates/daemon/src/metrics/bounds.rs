@@ -1,5 +1,5 @@
-//! The boundaries of the histograms that Prometheus sees: powers of two of a second, 2^-20 (just
-//! below 1 µs) to 2^5 (32 s), each inclusive.
+//! The boundaries of the histograms that Prometheus sees: powers of two, in seconds, from 2^-20 (just below
+//! 1 µs) to 2^5 (32 s). Each boundary belongs to the bucket below it.
 //!
 //! These boundaries are also boundaries of dashpot's own histograms, so the counts are exact. Prometheus'
 //! native histograms of schema 0 have the same boundaries. Every program prints these boundaries with the

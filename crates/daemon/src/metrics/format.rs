@@ -1,5 +1,6 @@
-//! The two text formats. Prometheus asks for OpenMetrics. Other scrapers receive the older format. There, the
-//! HELP and TYPE lines of a counter name it with `_total`, as its samples do in both formats.
+//! The two text formats. Prometheus asks for OpenMetrics. Other scrapers receive the older format. In both
+//! formats, the samples of a counter have a name with `_total`. In the older format, its HELP and TYPE lines
+//! have this name, too.
 
 use std::fmt;
 

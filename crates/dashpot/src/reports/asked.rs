@@ -27,7 +27,7 @@ pub(crate) trait Asked {
         None
     }
 
-    /// For a report on a recording, the layers that it is about. `live` has the layers for live disks.
+    /// The layers that a report on a recording is about. `live` has the layers for live disks.
     fn layers(&self, live: &[Layer], _recorded: &Recorded) -> Vec<Layer> {
         live.to_vec()
     }

@@ -99,9 +99,9 @@ impl Engine {
         self.pools[child.pool as usize].sole_buffer(child.disk, child.work)
     }
 
-    /// Whether the driver may leave a child's bytes on the disk until it sends the clients' replies: the
-    /// child reads only for these replies, and until they are sent, the disk has these bytes, or newer bytes
-    /// of the same blocks.
+    /// Whether the driver may leave a child's bytes on the disk until it sends the clients' replies. This is
+    /// allowed if the child reads only for these replies, and if the disk keeps these bytes, or newer bytes
+    /// of the same blocks, until the replies are sent.
     pub fn reads_only_for_replies(&self, id: ZioId) -> bool {
         self.sent_child(id).is_some_and(|child| {
             let pool = &self.pools[child.pool as usize];

@@ -101,9 +101,9 @@ impl Histogram {
 
     /// The histogram of the same values, each `by` nanoseconds larger.
     ///
-    /// The extremes and moments are exact, but the moments in microseconds only if `by` is a whole number of
-    /// microseconds. Each value counts as the middle of its bucket, so a value near an edge may be counted in
-    /// the neighbouring bucket.
+    /// The extremes and the moments in nanoseconds are exact. The moments in microseconds are exact only if
+    /// `by` is a whole number of microseconds. Each value counts as the middle of its bucket, so a value near
+    /// an edge may be counted in the neighbouring bucket.
     pub(crate) fn shifted(&self, by: u64) -> Histogram {
         let mut shifted = Histogram {
             count: self.count,

@@ -5,7 +5,7 @@
 //! transfers of all rules of the disk. A zio books its place when it reaches the server, at its target, not
 //! when it is issued. And because the server outlives its rules, a removed rule takes its transfers out of
 //! the queue, including the one in service. The zios of those transfers keep their times, but other zios need
-//! not wait for them.
+//! not wait for the transfers.
 
 use alloc::vec::Vec;
 

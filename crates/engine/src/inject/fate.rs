@@ -19,8 +19,8 @@ pub(crate) struct Gaps {
 }
 
 impl Injector {
-    /// Ends the bookings of a zio that was replied to at `offered`, or to a FUA write whose first half ended
-    /// at that moment.
+    /// Ends the bookings of a zio whose reply was offered at `offered`, or of a FUA write whose first half
+    /// ended at that moment.
     pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
         while let Some(id) = flight.bookings {
             flight.bookings = self.bookings.get(id).next_of_zio;

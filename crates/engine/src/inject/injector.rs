@@ -241,7 +241,7 @@ impl Injector {
         flight.hold_before = (any_add || flight.before_only).then_some(flight.charged + added);
     }
 
-    /// Sends a zio that has reached its target through the disk's bandwidth.
+    /// Sends a zio through the disk's bandwidth once it has reached its target.
     pub(crate) fn transfer(&mut self, flight: &mut Flight) {
         let Some(transfer) = flight.transfer.as_mut() else {
             return;

@@ -110,7 +110,8 @@ impl Pool {
             self.watch(volume, block, zio, step);
             self.one_less(zio, Ok(()), step);
         }
-        // The whole extent may have waited for another extent on its way that overlaps only one of the parts.
+        // The whole extent may have waited for an extent on its way. If that extent overlaps only one of the
+        // parts, the other part no longer has to wait.
         self.send_waiting(volume, carved.range, step);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! In one step the jobs of a pool touch at most 256 blocks and at most 256 extents, so no client of the
 //! same shard waits for a whole flush, sync or trim, or for a long read or write. Ticks do the rest, and the
-//! jobs take turns. A driver with virtual time ticks at once, so there a job takes no time although it is
-//! done in parts.
+//! jobs take turns. A driver with virtual time ticks at once, so a job in virtual time takes no time,
+//! although it is done in parts.
 
 use alloc::collections::VecDeque;
 

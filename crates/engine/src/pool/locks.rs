@@ -2,9 +2,9 @@
 //! same bytes (OpenZFS: `zfs_rangelock`).
 //!
 //! A write that goes through to the disks locks whole blocks, because it writes whole blocks. Any other
-//! write locks its bytes only. Requests get the lock of a block in the order of their arrival. A run of whole
-//! blocks of a trim, a zero or a long write has one lock, so that a trim of 1 GiB does not have to lock 131072
-//! blocks.
+//! write locks its bytes only. Requests get the lock of a block in the order of their arrival. A trim, a
+//! zero or a long write takes one lock for each run of whole blocks, so that a trim of 1 GiB does not have to
+//! lock 131072 blocks of 8 KiB.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -129,7 +129,7 @@ impl Volume {
     }
 
     /// The first block from `first` to `end` that a request uses or waits for. If the caller `has_turn`,
-    /// the first block is no obstacle merely because other requests wait for it.
+    /// other requests that only wait for the first block do not make it an obstacle.
     pub(super) fn first_obstacle(&self, first: u32, end: u32, has_turn: bool) -> Option<u32> {
         let in_way = |at: &u32| {
             let lock = self.locks.get(*at);
@@ -155,7 +155,7 @@ impl Volume {
         self.locks.get(block).held || self.is_in_run(block)
     }
 
-    /// The blocks of a range whose locks requests wait for.
+    /// Those blocks of a range that have requests waiting for their locks.
     fn wanted(&self, range: Range<u32>) -> Vec<u32> {
         let queues = self.lock_queues.range(range);
         queues.map(|(block, _)| *block).collect()

@@ -276,8 +276,8 @@ impl Mirrors {
 /// The maximum size of a piece, in bytes.
 const PIECE: u64 = 128 << 10;
 /// The time from the end of one piece to the beginning of the next. In that time the pool sends the writes
-/// that waited for the piece. A repair copies at most 125 MiB/s, and in each pass of a shard at most one
-/// piece of a pool begins.
+/// that waited for the piece. So a repair copies at most 125 MiB/s, and each pass of a shard begins
+/// at most one piece for each pool.
 const PACE: Duration = Duration::from_millis(1);
 /// How many regions of a mirror one step cleans.
 const CLEANED_AT_ONCE: usize = 256;

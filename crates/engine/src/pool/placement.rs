@@ -46,12 +46,12 @@ struct Rows {
     next: u32,
     /// Rows that were given back.
     free: Vec<u32>,
-    /// For each row, the serial number of its first write, which first put the present block there. A first
-    /// write gets its number when it ends.
+    /// For each row, the serial number of its first write: the write that first put the present block there.
+    /// A first write gets its number when it ends.
     firsts: Table<u64>,
     /// How many first writes have ended.
     ended: u64,
-    /// For each side, how many of the first writes the syncs of its disk have covered.
+    /// For each side, the number of first writes that syncs of the side's disk have covered.
     covered: Vec<u64>,
 }
 

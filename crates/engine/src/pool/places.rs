@@ -34,8 +34,8 @@ pub(super) struct Part {
 
 /// Finds the places of blocks.
 impl Pool {
-    /// The member of a block, and where the block begins there. `None` if no disk has the block, so that the
-    /// block is zeroes.
+    /// The member of a block, and where the block begins there. `None` if no disk has the block; the block
+    /// is then zeroes.
     #[inline]
     pub(super) fn place_of(&self, volume: usize, block: u32) -> Option<(usize, u64)> {
         let Some(placement) = &self.placement else {
@@ -333,8 +333,8 @@ impl Pool {
         }
     }
 
-    /// Makes the reads in flight of these blocks answer zeroes, because the rows of these blocks may now go
-    /// to other blocks.
+    /// Makes reads of these blocks that are in flight answer zeroes, because the rows of these blocks may now
+    /// go to other blocks.
     fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
         let mut next = self.reads.next_live(0);
         while let Some(id) = next {

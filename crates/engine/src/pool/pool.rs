@@ -62,8 +62,8 @@ pub(crate) struct Pool {
     pub(super) unlocked: VecDeque<ZioId>,
     /// Clients' writes that wait until the pool is no longer degraded.
     pub(super) stalled: VecDeque<ZioId>,
-    /// The number of blocks whose last write failed, plus the number of disks whose last sync failed. The
-    /// pool is degraded while any are left.
+    /// The number of blocks and extents whose last write failed, plus the number of disks whose last sync
+    /// failed. The pool is degraded while any are left.
     pub(super) failing: u32,
     /// How many disks must still sync for the syncing txg; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,

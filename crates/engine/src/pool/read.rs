@@ -77,7 +77,7 @@ impl Pool {
 
 /// Reads blocks from the disks.
 impl Pool {
-    /// Reads a block into a buffer of its own. Returns false if no disk has the block, so that the block is
+    /// Reads a block into a buffer of its own. Returns false if no disk has the block; the block is then
     /// zeroes.
     pub(super) fn read_block(
         &mut self,
@@ -190,7 +190,7 @@ impl Pool {
 
     /// Puts bytes into the reply of a read. Lends the buffer if these bytes are the whole reply and at least
     /// half of the buffer. Otherwise copies them and frees the buffer at once. The engine keeps a lent buffer
-    /// until the client has taken the reply, but the budget charges the read for its own length only.
+    /// until the client has taken the reply, but the shard's budget charges the read for its own length only.
     fn put_in_reply(&mut self, zio: ZioId, to: u32, from: Span, step: &mut Step<'_>) {
         let volumes = &self.volumes;
         let lends = |request: &&mut Request| {

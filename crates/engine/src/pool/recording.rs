@@ -30,7 +30,7 @@ pub struct MirrorRecord {
 /// The state of the record.
 #[derive(Debug)]
 pub(super) struct Recording {
-    /// Whether the pool may be used. Before that, the driver must not change the old record.
+    /// Whether the pool may be used. Until it may, the driver must not change the old record.
     pub(super) is_open: bool,
     /// Whether the driver makes a record now.
     pub(super) is_making: bool,

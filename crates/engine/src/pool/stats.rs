@@ -64,8 +64,9 @@ pub struct MirrorStats {
 /// bytes are those of clients' writes, before the legacy throttle inflates them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleLevel {
-    /// The number of bytes that the throttle watches: those that are dirty in the pool or that admitted writes
-    /// will make dirty or, in the legacy throttle, the bytes that the open txg has taken.
+    /// The number of bytes that the throttle watches. The legacy throttle watches the bytes that the open txg
+    /// has taken. Any other throttle watches the bytes that are dirty in the pool or that admitted writes
+    /// will make dirty.
     pub filled: u64,
     /// Writes are delayed above this number of bytes; `None` for a throttle without delays.
     pub delays_above: Option<u64>,

@@ -38,7 +38,7 @@ pub(super) struct Volume {
     pub(super) lock_queues: BTreeMap<u32, VecDeque<ZioId>>,
     /// Requests that wait until a block is on the disks.
     pub(super) watchers: Watchers,
-    /// The number of blocks whose last write to the disks failed.
+    /// The number of blocks and extents whose last write to the disks failed.
     pub(super) failing: u32,
     pub(super) traffic: VolumeTraffic,
     pub(super) stats: DiskStats,

@@ -10,7 +10,8 @@ use crate::zio::ZioId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watcher {
     pub(super) zio: ZioId,
-    /// How many writes of the block must end until the version that the request waits for is on the disks.
+    /// How many more writes of the block must end before the version that the request waits for is on the
+    /// disks.
     pub(super) writes: u8,
 }
 
@@ -66,7 +67,7 @@ impl Watchers {
         more
     }
 
-    /// Takes the first of those watchers of a block that wait for no more writes.
+    /// Of the watchers of a block that wait for no more writes, takes the first.
     pub(super) fn take_home(&mut self, block: u32) -> Option<ZioId> {
         let mut before = None;
         let mut next = self.lists.get(block).map(|list| list.first);

@@ -73,8 +73,8 @@ struct Charge {
     number: u64,
     at: Instant,
     fault: Option<(RuleId, Fault)>,
-    /// The lowest bandwidth that applies to the zio, with its rule; of equal bandwidths, that of the older
-    /// rule.
+    /// The lowest bandwidth that applies to the zio, and the rule that sets this bandwidth. If several rules
+    /// set it, the oldest of them.
     rate: Option<(u64, RuleId, Mode)>,
     /// Whether the zio reached the server of [`Naive::transfers`] before the model asked the store.
     served_before: bool,

@@ -48,7 +48,7 @@ impl Slow {
         }))
     }
 
-    /// Begins a read whose reply does not leave. Returns the buffer that it got.
+    /// Begins a read whose reply is not sent. Returns the buffer that it got.
     fn read(&mut self, id: u32) -> Buf {
         let actions = self.ask(id, Op::Read, u64::from(id), BLOCK as u32 / 2);
         assert!(freed(&actions).is_empty(), "{actions:?}");

@@ -45,7 +45,8 @@ impl<T> Pending<T> {
         self.next
     }
 
-    /// Gives a client that has just connected the [next](Pending::next) number.
+    /// Puts a client that has just connected into a place. The client gets the [next](Pending::next)
+    /// number.
     pub(super) fn enter(&mut self, now: Instant, peer: String, client: T) {
         let place = Place {
             came: now,

@@ -73,8 +73,8 @@ impl Drops {
             .sum()
     }
 
-    /// The numbers of dropped events of a device, or of all devices, by second. The oldest second comes
-    /// first. A second appears once for each device whose events were dropped in it.
+    /// For each second, its number and how many events of a device, or of all devices, were dropped in it.
+    /// The oldest second comes first. A second appears once for each device whose events were dropped in it.
     pub fn seconds(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
         let of_device =
             move |dropped: &&Dropped| device.is_none_or(|device| dropped.device == device);
@@ -83,5 +83,5 @@ impl Drops {
     }
 }
 
-/// How many entries `seconds` holds. They cover an hour if only one device's events are dropped.
+/// The largest number of entries in `seconds`. They cover an hour if only one device's events are dropped.
 pub(super) const KEPT: usize = 3_600;

@@ -40,8 +40,8 @@ pub(crate) trait Frontend: AsFd + Debug + Send {
     /// now, it will decode the same bytes again later.
     fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded;
 
-    /// Appends the reply to a request, but without the data of a successful read, which the shard sends after
-    /// this head.
+    /// Appends the head of the reply to a request. The data of a successful read is not part of the head: the
+    /// shard sends the data after it.
     fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome);
 
     /// The whole reply to a question about extents.
@@ -66,9 +66,9 @@ pub(crate) trait Frontend: AsFd + Debug + Send {
     }
 
     /// Tells the session that the shard has ended the connection. Returns whether the session must stay,
-    /// because the kernel will send it more requests. A session that stays first fails the requests that the
-    /// kernel is waiting for. After that, each call of [`Frontend::receive`] fails the requests that have
-    /// arrived meanwhile, until a call returns [`Arrival::End`].
+    /// because the kernel will send it more requests. If the session must stay, this call fails the requests
+    /// that the kernel is waiting for. After that, each call of [`Frontend::receive`] fails the requests that
+    /// have arrived meanwhile, until a call returns [`Arrival::End`].
     fn fail_all(&mut self) -> bool {
         false
     }

@@ -1,8 +1,8 @@
 //! The frontends. Each frontend is a folder, whose files have the same names in all frontends: `wire`
 //! (layout), `handshake` (how a client connects), `decode` (requests), `encode` (replies) and `transport`
-//! (the descriptor). No file outside this folder names a frontend.
+//! (the descriptor). Outside this folder, only tests and other crates name a frontend.
 //!
-//! To add a frontend, this is the only existing file of the data path that you change. `boundary` has the
+//! If you add a frontend, this is the only existing file of the data path that you change. `boundary` has the
 //! trait that the frontend's session must implement. If clients of the frontend connect to a socket, add a
 //! variant of [`Handshake`]. If a caller hands a descriptor over, add a [`Mechanism`].
 
@@ -51,8 +51,8 @@ pub(crate) type Connect = Box<dyn FnOnce(Session)>;
 /// A connection after its handshake.
 #[derive(Debug)]
 pub(crate) enum Session {
-    /// A session of NBD, which the shard calls directly. Calls through a table of frontends cost an I/O at a
-    /// depth of 1 several cache misses.
+    /// A session of NBD, which the shard calls directly. Calls through a table of functions would add several
+    /// cache misses to each I/O at a depth of 1.
     Nbd(nbd::Session),
     /// A session of another frontend.
     Other(Box<dyn Frontend>),

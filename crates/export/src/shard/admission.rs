@@ -3,8 +3,8 @@
 use super::Shard;
 
 impl Shard {
-    /// Returns whether the budget admits one more request of a connection, which makes the shard hold `holds`
-    /// bytes. If the budget does not, stalls the connection.
+    /// Returns whether the budget admits one more request of a connection. The request makes the shard hold
+    /// `holds` bytes. If the budget does not admit the request, stalls the connection.
     #[inline]
     pub(super) fn admits(&mut self, at: usize, holds: u64) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {

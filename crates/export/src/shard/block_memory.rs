@@ -4,8 +4,8 @@
 use dashpot_engine::{Buf, DiskId, Span};
 
 /// The memory of all blocks of a shard. When the engine frees the name of a block, the block's memory is
-/// kept, because the engine reuses freed names first. So the shard holds as many bytes as were ever in use at
-/// once.
+/// kept, because the engine reuses freed names first. So for each size of blocks, the shard holds memory
+/// for no more blocks than were ever in use at once.
 #[derive(Debug, Default)]
 pub(super) struct BlockMemory {
     /// The blocks, by name.

@@ -223,8 +223,8 @@ impl Budget {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
 
-    /// Returns `None` if it is not yet time to look for slow payloads. If the host stopped the shard
-    /// meanwhile, the inner value is how late this look is.
+    /// Begins to look for slow payloads, or returns `None` if it is not yet time for that. The inner value is
+    /// the delay of this look if the host stopped the shard meanwhile, and `None` otherwise.
     pub(super) fn begin_eviction(&mut self, now: Instant) -> Option<Option<Duration>> {
         let due = self.evicts_at().filter(|at| *at <= now)?;
         let missed = now.since(due);

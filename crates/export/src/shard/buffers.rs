@@ -14,8 +14,8 @@ impl Buffers {
         buffer
     }
 
-    /// Takes a buffer of `length` bytes. The caller must overwrite them all: they may be bytes of an earlier
-    /// use, because writing zeroes takes long.
+    /// Takes a buffer of `length` bytes. The caller must overwrite all of them, because they may be left over
+    /// from an earlier use. Writing zeroes would take too long.
     pub(super) fn take_full(&mut self, length: u32) -> Vec<u8> {
         let mut buffer = self.spare(length);
         let length = length as usize;

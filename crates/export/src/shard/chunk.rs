@@ -33,7 +33,7 @@ pub(super) struct Chunk {
     replies: usize,
     /// The number of data bytes in the chunk.
     data_length: usize,
-    /// How many bytes of the chunk, heads and data together, the transport has accepted.
+    /// The number of bytes, of heads and data together, that the transport has accepted from the chunk.
     sent: usize,
 }
 
@@ -177,8 +177,8 @@ impl Chunk {
     }
 
     /// Adds the reply to a zio, or the rest of the reply if `sent` bytes of its data have already been sent.
-    /// If the data does not fit into this chunk, returns how many bytes of it will have been sent after this
-    /// chunk.
+    /// If the data does not fit into this chunk, returns how many bytes of the data are in this chunk and
+    /// earlier ones.
     #[inline]
     pub(super) fn put_reply(
         &mut self,
@@ -252,8 +252,8 @@ impl Chunk {
     }
 }
 
-/// The largest number of `IoSlice`s in a chunk. Each reply may need three beyond the whole slices of its data:
-/// one for the heads before the data, and two because the data may begin and end inside slices of the store.
-/// One more is for the heads after the last data. Chunks of a stream need the most.
+/// The largest number of `IoSlice`s in a chunk. Beyond the whole slices of its data, each reply may need
+/// three more: one for the heads before the data, and two because the data may begin and end inside slices of
+/// the store. One more is for the heads after the last data. Chunks of a stream need the most.
 const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

@@ -25,7 +25,8 @@ impl Shard {
         Ok(())
     }
 
-    /// When the shard must stop waiting. `None` if nothing is due, so that only a descriptor wakes the shard.
+    /// When the shard must stop waiting. `None` if there is no deadline; then only a descriptor wakes the
+    /// shard.
     fn deadline(&mut self) -> Option<Instant> {
         if !self.intake.is_empty()
             || !self.outbox.is_empty()

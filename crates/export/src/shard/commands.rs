@@ -62,7 +62,7 @@ impl Shard {
                 name: peer,
             };
             self.step(join, None);
-            // The id belonged to another client until now, so publish that client's events first.
+            // The id may have belonged to another client until now, so publish that client's events first.
             self.record();
             self.recorder.join(device, client, peer);
         }

@@ -16,7 +16,7 @@ pub(super) struct Control {
     answers: HashMap<CommandId, CommandAnswer>,
     commands: u64,
     shutdown: Option<Shutdown>,
-    /// How many dirty bytes of its pools the shard has given up.
+    /// The number of dirty bytes that the shard has given up in its pools.
     lost: u64,
 }
 
@@ -75,19 +75,19 @@ impl Control {
         id
     }
 
-    /// Passes the engine's answer to a command to the function that takes it.
+    /// Takes the engine's answer to a command, and calls the function that `expect` has remembered for it.
     pub(super) fn answer(&mut self, id: CommandId, answer: Result<Answer, CommandError>) {
         if let Some(to) = self.answers.remove(&id) {
             to(answer);
         }
     }
 
-    /// Notes how many dirty bytes of its pools the shard gives up because they cannot reach the disks.
+    /// Notes that the shard gives up this many dirty bytes of its pools, because they cannot reach the disks.
     pub(super) fn lose(&mut self, dirty: u64) {
         self.lost = dirty;
     }
 
-    /// How many dirty bytes of its pools the shard has given up.
+    /// The number of dirty bytes that the shard has given up in its pools.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }

@@ -70,7 +70,7 @@ impl DeviceRing {
         self.ring.as_mut().map_or(Ok(()), Ring::submit)
     }
 
-    /// Whether the next pass has completions of the ring to take, or work of the ring to submit.
+    /// Whether the ring may have completions for the next pass to take, or has queued work to submit.
     pub(super) fn is_busy(&mut self) -> bool {
         self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
     }

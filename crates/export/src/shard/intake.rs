@@ -32,8 +32,8 @@ impl Intake {
         }
     }
 
-    /// Takes the connection to read next out of the queue. The caller must then call
-    /// [`Inlet::leave_queue`], so that the connection can be queued again.
+    /// Removes the first connection from the queue. The shard reads this connection next. The caller must
+    /// then call [`Inlet::leave_queue`], so that the connection can be queued again.
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
     }
@@ -82,7 +82,7 @@ enum Next {
     Request,
     /// More payload of a write.
     Payload(Incoming),
-    /// This many more bytes of the payload of a refused request, which the shard must discard.
+    /// The rest of a refused request's payload. The shard must discard this many more bytes.
     Skip(u32),
 }
 
@@ -95,7 +95,8 @@ pub(super) struct Incoming {
     /// The part of the payload that has arrived. The buffer may have room for more. Bytes after the payload
     /// belong to the next request.
     pub(super) payload: Vec<u8>,
-    /// When the client could first send the payload. Moved later if the host then stops the shard.
+    /// When the client could first send the payload. If the host then stops the shard, [`Inlet::forgive`]
+    /// makes this time later.
     since: Instant,
 }
 

@@ -1,16 +1,17 @@
-//! The load meter measures how long the shard leaves its sockets unread, and what share of its time it works.
+//! The load meter measures how long the shard leaves its sockets unread, and what share of its time it spends
+//! working.
 //!
-//! Between two polls of the sockets, the shard finishes a pass and sleeps. All of this time counts as a gap
-//! in which the sockets are unread, except the sleep that the shard asked for. So a stop by the host always
+//! Between two polls of the sockets, the shard finishes a pass and sleeps. All of this time, except the sleep
+//! that the shard asked for, counts as a gap in which the sockets are unread. So a stop by the host always
 //! counts.
 //!
 //! A shard that works half of the time serves about half of the requests that it could. A request that
-//! arrives while the shard works is late, and the less the shard rests, the later it gets. So dashpot
-//! promises accuracy only for shards that work at most half of the time. A shard that works more counts as
-//! overloaded if any of its disks has a rule. Stops by the host count neither as work nor as rest. Waiting
-//! for a deadline is not work, whether the shard spins or sleeps. The measure errs on the safe side. A busier
-//! shard takes more requests in a pass, each at a lower cost, so at half of its maximum rate of I/Os it
-//! already works more than half of the time.
+//! arrives while the shard works is late, and the less the shard rests, the later such requests are. So
+//! dashpot promises accuracy only for shards that work at most half of the time. A shard that works more
+//! counts as overloaded if any of its disks has a rule. Stops by the host count neither as work nor as rest.
+//! Waiting for a deadline is not work, whether the shard spins or sleeps. The measure errs on the safe side.
+//! A busier shard takes more requests in a pass, each at a lower cost, so at half of its maximum rate of I/Os
+//! it already works more than half of the time.
 //!
 //! The meter has no timer. Each pass adds its times to the sums, and a snapshot computes the share.
 

@@ -35,7 +35,7 @@ impl Outbox {
         }
     }
 
-    /// Takes the next connection to send to out of the queue. The caller must then call
+    /// Removes from the queue the connection to which the shard sends next. The caller must then call
     /// [`Outlet::leave_queue`], so that the connection can be queued again.
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
@@ -132,7 +132,8 @@ impl Outlet {
     }
 
     /// Queues the reply to a request that did not become a zio. A connection may have [`WHOLE_MAX`] such
-    /// replies, or only one while connections `keep_too_much`.
+    /// replies in the queue. With `keep_too_much`, which says that the connections together keep too many
+    /// bytes, it may have only one.
     pub(super) fn put_whole(&mut self, reply: Vec<u8>, keep_too_much: bool) {
         self.whole += 1;
         self.whole_bytes += reply.len();

@@ -66,8 +66,8 @@ impl Shard {
         }
     }
 
-    /// If a zio writes exactly the payload that is still in the receive buffer to a disk in memory, notes the
-    /// copy, and returns true.
+    /// Checks whether a zio's bytes are exactly the payload that is still in the receive buffer, and whether
+    /// the zio writes them to a RAM disk. If so, notes the copy for later and returns true.
     fn copy_later_for_pool(&mut self, zio: &Zio, submission: &Option<Submission<'_>>) -> bool {
         let Some(write) = submission else {
             return false;
@@ -88,7 +88,7 @@ impl Shard {
 
     /// Moves the bytes of a zio between its blocks and a store in memory. A block that is only for a reply
     /// stays on its disk until the shard sends the reply, unless the block is too large for one chunk of
-    /// replies: after the first chunk, the shard would have to load all of the block anyway.
+    /// replies. In that case, the shard would have to load all of the block after the first chunk anyway.
     fn move_in_memory(&mut self, zio: &Zio) {
         let disk = zio.device;
         let for_replies = zio.op == Op::Read && self.engine.reads_only_for_replies(zio.id);

@@ -63,8 +63,9 @@ impl Shard {
         Ok(loss)
     }
 
-    /// If all exports have power, ends their connections, unless `cut` lets the exports go on. If one is off,
-    /// a restart switches all of them on again, and any other cut fails. Returns whether one was off.
+    /// If all exports have power, switches them off and ends their connections, unless `cut` lets the exports
+    /// go on. If one is off, a restart switches all of them on again, and any other cut fails. Returns
+    /// whether one was off.
     fn begin_cut(&mut self, exports: &[ExportId], cut: &Cut) -> Result<bool, CutError> {
         let mut exports_off = exports.iter();
         let is_off = exports_off.any(|export| self.exports.info(*export).power.is_off());
@@ -135,7 +136,7 @@ impl Shard {
         });
     }
 
-    /// For zios that `are_gone`, drops the pieces of work that are left.
+    /// Drops the unfinished pieces of work of all zios for which `are_gone` returns true.
     fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {

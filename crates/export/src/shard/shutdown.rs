@@ -45,8 +45,8 @@ impl Shard {
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
     }
 
-    /// If the disks of a pool refuse its acknowledged data, the shutdown no longer waits for the data to
-    /// reach them.
+    /// Gives up acknowledged data if a pool's disks refuse it. The shutdown then no longer waits for this
+    /// data to reach the disks.
     fn give_up_dirty(&mut self) {
         if self.engine.is_degraded() {
             self.control.lose(self.engine.dirty());

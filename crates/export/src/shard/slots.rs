@@ -161,7 +161,7 @@ impl Slot {
         self.outcome.unwrap_or(Ok(()))
     }
 
-    /// Notes that the reply could be offered to the transport now, unless it could be offered earlier.
+    /// Notes that the shard offers the reply to the transport now, or could offer it. An earlier time stays.
     #[inline]
     pub(super) fn offer(&mut self, now: Instant) {
         self.offered.get_or_insert(now);
@@ -238,7 +238,8 @@ impl Slots {
     /// Gives a new zio its id and a slot, and puts the zio into the list of its connection.
     ///
     /// The compiler builds the slot in its place only if `new` is called last, and if it can see that the
-    /// place is empty. Otherwise it copies the slot, and the copy waits for the stores that built the slot.
+    /// place is empty. Otherwise it copies the slot, and the copy waits for the store instructions that built
+    /// the slot.
     #[inline]
     pub(super) fn insert(&mut self, list: &mut ZioList, new: impl FnOnce() -> Slot) -> ZioId {
         let id = self.free.pop().unwrap_or_else(|| {

@@ -71,7 +71,7 @@ impl Shard {
         })
     }
 
-    /// The state of an export, without the state of its device, and the state of the shard.
+    /// The state of the shard and of an export, but not of the export's device.
     fn snapshot_of_export(&self, export: Option<ExportId>) -> DiskSnapshot {
         let (now, meter) = (self.timers.now(), self.timers.meter());
         let mut snapshot = DiskSnapshot {

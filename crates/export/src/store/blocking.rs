@@ -1,5 +1,5 @@
-//! Operations of a store, which block until the store's medium has done them. Worker threads call them, and
-//! so do other callers that may block.
+//! The blocking operations of a store, each of which waits until the store's medium has done it. Worker
+//! threads call them, and so do other callers that may block.
 
 use std::fmt;
 

@@ -58,7 +58,7 @@ fn left_by(group: &Group) -> Option<u64> {
     Some(limit.saturating_sub(usage.saturating_sub(cache)))
 }
 
-/// The name of the control groups' controller for memory.
+/// The name of the controller that limits the memory of control groups.
 const CONTROLLER: &str = "memory";
 
 #[cfg(test)]

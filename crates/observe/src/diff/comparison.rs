@@ -9,14 +9,14 @@ use super::thresholds::{BESIDE_LEAST, FACTOR_LEAST, IOS_LEAST, POINTS_LEAST, SHO
 use crate::dimension::Dimension;
 use crate::parts::Part;
 
-/// The differences. JSON: `{"finding": "slow", "here": side, "there": side or null, "differs":
-/// [{"dimension": "device", "points": 88.0, "values": [{"value": "vda", "slow_percent": 98.0, "ios_percent": 10.0,
-/// "slow_count": 310}, …]}, …], "alike": ["op", …], "too_few": ["client", …], "spent": [{"wait": "hold", "percent": 99.0}, …],
-/// "beside": [{"dimension": "device", "value": "vdb", "slow_mean": 31.0, "usual_mean": 0.4}, …], "rose":
-/// [{"dimension": "client", "value": "uid=0 pid=7", "metric": "ops", "there_per_s": 10.0, "here_per_s": 500.0},
-/// …], "fell": likewise, "failed": likewise, "hung": [{"device": "vda", "count": 3, "oldest_ns": 12000000000},
-/// …]}`. A side is `{"elapsed_ns": 300000000000, "count": 12345, "slow_count": 310, "slow_ns": 6200000000}`.
-/// `finding` is `slow`, `too_few` or `not_slower`.
+/// The differences. JSON: `{"finding": "slow", "here": side, "there": side or null, "differs": [{"dimension":
+/// "device", "points": 88.0, "values": [{"value": "vda", "slow_percent": 98.0, "ios_percent": 10.0,
+/// "slow_count": 310}, …]}, …], "alike": ["op", …], "too_few": ["client", …], "spent": [{"wait": "hold",
+/// "percent": 99.0}, …], "beside": [{"dimension": "device", "value": "vdb", "slow_mean": 31.0, "usual_mean":
+/// 0.4}, …], "rose": [{"dimension": "client", "value": "uid=0 pid=7", "metric": "ops", "there_per_s": 10.0,
+/// "here_per_s": 500.0}, …], "fell": likewise, "failed": likewise, "hung": [{"device": "vda", "count": 3,
+/// "oldest_ns": 12000000000}, …]}`. A side is `{"elapsed_ns": 300000000000, "count": 12345, "slow_count":
+/// 310, "slow_ns": 6200000000}`. `finding` is `slow`, `too_few` or `not_slower`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The side whose slow I/Os the comparison explains.
@@ -30,16 +30,16 @@ pub struct Comparison {
     /// [`POINTS_LEAST`] points. The dimension with the greatest difference comes first. Depth comes last,
     /// because the depth of a device rises whenever its I/Os are slow, whatever the cause.
     pub differs: Vec<Compared>,
-    /// The dimensions in which every value's share of the slow time is less than [`POINTS_LEAST`] points
-    /// above its share of the I/Os. A dimension of which no I/O has a value is left out.
+    /// The dimensions without a value that differs enough: no value's share of the slow time exceeds its share of
+    /// the I/Os by [`POINTS_LEAST`] points or more. A dimension of which no I/O has a value is left out.
     pub alike: Vec<Dimension>,
     /// The dimensions for which there is too little evidence, because each value that differs enough has
     /// fewer than [`IOS_LEAST`] slow I/Os.
     pub too_few: Vec<Dimension>,
     /// The waits in which the slow I/Os spent their time, the longest first.
     pub spent: Vec<Spent>,
-    /// The values with I/Os on devices other than that of the slow I/O: when slow I/Os were issued, at least
-    /// twice as many of these as usual were in flight.
+    /// The values that had at least twice as many I/Os in flight as usual when slow I/Os were issued. I/Os
+    /// on the slow I/O's own device do not count.
     pub beside: Vec<Beside>,
     /// The values with much more I/O (slow or not) here than on the other side; the value that rose most
     /// comes first.
@@ -48,8 +48,8 @@ pub struct Comparison {
     pub fell: Vec<Rate>,
     /// The values whose I/Os failed much more often here than on the other side.
     pub failed: Vec<Rate>,
-    /// The devices with I/Os here that had been in flight for 1 s or more when a file of the recording was
-    /// sealed.
+    /// The devices of hung I/Os: I/Os that had been in flight here for 1 s or more when a file of the
+    /// recording was sealed.
     pub hung: Vec<Hung>,
 }
 
@@ -94,7 +94,8 @@ pub struct Compared {
 pub struct ValueShare {
     /// The value.
     pub value: String,
-    /// The value's share, in percent, of this side's extra slow time compared with the other side.
+    /// The value's share, in percent, of the extra slow time of this side. Slow time is extra if equally
+    /// many I/Os of the other side would not have had it.
     pub slow_percent: f64,
     /// The value's share of the I/Os here, in percent.
     pub ios_percent: f64,
@@ -120,8 +121,8 @@ pub struct Beside {
     pub value: String,
     /// The mean number of the value's I/Os in flight on other devices when a slow I/O was issued.
     pub slow_mean: f64,
-    /// The same mean at the moments when I/Os were issued on the other side. Without another side, at the
-    /// moments when I/Os that are not slow were issued here.
+    /// The same mean for the moments when I/Os were issued on the other side or, without another side, for
+    /// the moments when I/Os that are not slow were issued here.
     pub usual_mean: f64,
 }
 
@@ -192,7 +193,8 @@ fn finding(diff: &Diff, has_other: bool) -> Finding {
     }
 }
 
-/// The dimensions, grouped by whether the slow time is spread over their values as the I/Os are.
+/// The dimensions, grouped by whether a dimension's values have about the same shares of the slow time as of
+/// the I/Os.
 #[derive(Default)]
 struct ByDimension {
     differs: Vec<Compared>,

@@ -274,7 +274,7 @@ fn the_sums_are_those_of_the_ios() {
     assert_eq!(comparison.here.count, IOS);
     let of_d3 = here.iter().filter(|io| &*io.device == "d3").count() as u64;
     let value = &comparison.differs[0].values[0];
-    // Every I/O on `d3` is slow; on the other disks, only the usual one I/O in a hundred.
+    // Every I/O on `d3` is slow. On the other disks, one I/O in a hundred is slow, as on the other side.
     assert_eq!((value.value.as_str(), value.slow_count), ("d3", of_d3));
     assert!((value.ios_percent - 100.0 * of_d3 as f64 / IOS as f64).abs() < 1e-9);
 }

@@ -65,7 +65,7 @@ impl Pairing {
         self.bios.lost(at_ns);
     }
 
-    /// Gives up those doubtful I/Os of a disk that had their last event before `before_ns`.
+    /// Gives up a disk's doubtful I/Os if their last events came before `before_ns`.
     pub(crate) fn give_up(&mut self, disk: Number, before_ns: u64) {
         self.requests.give_up(disk, before_ns);
         self.bios.give_up(disk, before_ns);

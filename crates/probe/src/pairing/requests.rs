@@ -274,10 +274,10 @@ impl Requests {
         request
     }
 
-    /// Takes a waiting bio for the last `left` sectors of a request: the oldest bio that begins where they
-    /// begin. If they are all sectors of the request, a bio with exactly these sectors is preferred. A
-    /// request of one bio thus needs one look-up, and a request of n bios needs n + 1. A doubtful bio may
-    /// belong to another request, so the pairing treats it as not seen.
+    /// Takes a waiting bio for the last `left` sectors of a request: the oldest bio that begins with the
+    /// first of these sectors. If `left` is the whole request, the pairing prefers a bio with exactly its
+    /// sectors. A request of one bio thus needs one look-up, and a request of n bios needs n + 1. A doubtful
+    /// bio may belong to another request, so the pairing treats it as not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
         let sectors = u64::from(record.sectors);

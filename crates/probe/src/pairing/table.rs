@@ -126,7 +126,7 @@ impl<T: Seen> Table<T> {
             .map(|(_, entry)| (entry, self.is_doubtful(entry)))
     }
 
-    /// Gives up those doubtful entries of a disk that had their last event before `before_ns`.
+    /// Gives up a disk's doubtful entries if their last events came before `before_ns`.
     pub(super) fn give_up(&mut self, disk: Number, before_ns: u64) {
         let until_ns = self.doubtful_until_ns.min(before_ns);
         self.drop_seen_before(until_ns, |(device, _)| device == disk);

@@ -106,7 +106,7 @@ impl SyncTracer {
         self.calls.in_flight()
     }
 
-    /// How many times a file was synced since the watch began although events show no call. Such syncs come
+    /// Since the watch began, how many times a file was synced although events show no call. Such syncs come
     /// from 32-bit programs, from io_uring, and from writes to files that were opened with `O_SYNC`. Only
     /// file systems that have events of their own are counted.
     pub fn without_call(&self) -> u64 {

@@ -104,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// The field that only this kind of event has.
+    /// The one further field that the probe reads from this kind of event, if any.
     fn own_field(self, format: &Format) -> Result<Option<Field>, FormatError> {
         match self {
             Kind::BioQueue => format.field("comm").map(Some),

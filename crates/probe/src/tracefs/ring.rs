@@ -58,8 +58,8 @@ struct Cpu {
 pub(crate) enum Item<'a> {
     /// An event.
     Entry(&'a Entry),
-    /// Events of a CPU were lost before this time, and after the CPU's last event in the stream. Events of
-    /// other CPUs from the period between may still follow.
+    /// Events of a CPU were lost after the CPU's last event in the stream and before this time. Other CPUs'
+    /// events from that period may still follow.
     Lost(u64),
 }
 

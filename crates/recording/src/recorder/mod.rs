@@ -207,8 +207,8 @@ impl Recorder {
         self.state.summary()
     }
 
-    /// Ends a recording that could not begin: removes what [`Recorder::create`] has made, and leaves a recording that
-    /// was there before as it was.
+    /// Ends a recording that could not begin: removes what [`Recorder::create`] has made. Does not touch a recording
+    /// that was there before.
     pub fn abandon(mut self) {
         if let Some(directory) = self.end() {
             self.made.remove(&directory);

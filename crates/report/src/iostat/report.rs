@@ -8,8 +8,8 @@ use dashpot_text::surface::Surface;
 use super::{Columns, Completed, Interval, Iostat};
 use crate::report::{Pages, Report, Tells};
 
-/// The report: averages of disks, first since the daemon began to serve them, then per
-/// interval.
+/// The report: averages of disks over intervals. If the schedule says so, an additional first interval covers
+/// the time since the devices' start.
 #[derive(Clone, Debug)]
 pub struct IostatReport {
     /// The layer: disks or volumes.

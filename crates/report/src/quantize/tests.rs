@@ -10,8 +10,8 @@ use super::*;
 /// has lost the spaces at the ends of lines.
 const EXAMPLES: &str = include_str!("../fixtures/quantize.txt");
 
-/// A parsed output. `blocks` has the counts of the rows for each disk, by name, or for all disks together,
-/// with an empty name. `summary` has the words of each line of the summary.
+/// A parsed output. `blocks` has each disk's name and the counts of the disk's rows, or an empty name and the
+/// counts of all disks together. `summary` has the words of each line of the summary.
 #[derive(Default)]
 struct Parsed {
     blocks: Vec<(String, Vec<u64>)>,

@@ -22,7 +22,7 @@ pub enum View {
 pub(super) struct Group {
     pub(super) title: &'static str,
     pub(super) columns: &'static [&'static str],
-    /// A narrow screen leaves out the groups with the highest rank first.
+    /// If the screen is narrow, the groups with the highest rank are left out first.
     pub(super) rank: u8,
 }
 
@@ -112,7 +112,7 @@ impl View {
         (groups, cells * (CELL_WIDTH + 2) + spill)
     }
 
-    /// The highest rank at which all groups of this rank and of lower ranks fit next to a short name.
+    /// The highest rank for which all groups up to this rank fit next to a short name.
     pub(super) fn rank_within(self, room: Room) -> u8 {
         let fits = |rank: &u8| room.has(NAME_WIDTH + self.groups_upto(*rank).1);
         (0..=EMPTY).rev().find(fits).unwrap_or(0)

@@ -121,7 +121,7 @@ fn unexpected(word: &str) -> ParseError {
     ParseError::new(format!("unexpected argument '{word}' found{tip}"))
 }
 
-/// The error if `lexopt` refuses the words, which it does only for a switch with a value.
+/// The error if `lexopt` refuses the words. It does so only if they give a value to a switch that takes none.
 fn refused(error: &lexopt::Error) -> ParseError {
     ParseError::new(error.to_string())
 }

@@ -44,8 +44,8 @@ pub(super) fn parse_delay(text: &str) -> Result<Delay, Refusal> {
     })
 }
 
-/// The value of `-f`: the ratio as the user typed it, and as zinject stores it, with the denominator 2^32 -
-/// 1.
+/// The value of `-f`: the ratio as the user typed it, and the ratio that zinject stores, whose denominator is
+/// 2^32 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frequency {
     pub(super) typed: Ratio,

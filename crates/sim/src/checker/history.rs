@@ -1,7 +1,7 @@
 //! The possible contents of the sectors of one disk or volume, as far as its clients can know.
 //!
-//! A write excludes the content of an earlier write if it was submitted after the earlier write had ended,
-//! and has succeeded. A sector may hold any content that no write has excluded. A read may return any content
+//! A write that has succeeded excludes the content of each earlier write that had ended before the new write
+//! was submitted. A sector may hold any content that no write has excluded. A read may return any content
 //! that was possible at some moment between its submission and its reply. After a loss of power, the disks
 //! may hold even older contents: all that were possible when the last successful flush was submitted, except
 //! those that a write with FUA has excluded.

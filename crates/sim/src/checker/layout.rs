@@ -108,7 +108,7 @@ impl Layout {
 
     /// Notes that a disk of a pool has trimmed sectors. Returns whether the checker may treat the trim as
     /// durable. Under the dynamic layout it may, because the places then have no owner. If a power cut brings
-    /// old data back there, that is no fault, even if the same block has got the place again.
+    /// old data back there, that is no fault, even if the same block has since been given the place again.
     pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) -> bool {
         if self.dynamic[disk] {
             (first..first + sectors).for_each(|sector| self.vacate(disk, sector));

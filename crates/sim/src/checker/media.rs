@@ -16,7 +16,7 @@ pub(crate) struct Media {
     durable: Sparse<Content>,
     /// Writes that are perhaps not durable yet, in order.
     cache: VecDeque<Cached>,
-    /// How many writes there were so far.
+    /// How many writes there have been so far.
     written: u64,
 }
 

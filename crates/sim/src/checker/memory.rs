@@ -13,7 +13,7 @@ pub(crate) struct Memory {
 
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    /// The contents of the part of the buffer that was ever filled.
+    /// The contents of the buffer's sectors, up to the last sector that was ever filled.
     sectors: Vec<Content>,
     /// The size of the buffer in bytes, if it is known. A buffer is as large as the blocks of its volume.
     size: Option<u32>,
@@ -76,7 +76,7 @@ impl Memory {
         self.get_mut(buf).lent = true;
     }
 
-    /// Notes that the reply with the buffer's data has left, or never will.
+    /// Notes that the reply with the buffer's data has left, or will never leave.
     pub(crate) fn take_back(&mut self, buf: Buf) {
         self.get_mut(buf).lent = false;
     }

@@ -20,11 +20,12 @@ pub(crate) struct Views {
 struct Bounds {
     dirty_max: u64,
     active_max: [u64; Class::ALL.len()],
-    /// How many bytes are in the blocks of the writes for which clients wait now.
+    /// Clients now wait for some writes. The number is the total size, in bytes, of the blocks that
+    /// these writes touch.
     writing: u64,
     /// The largest value of `writing` so far.
     most_writing: u64,
-    /// Whether `dirty_max` bounds dirty data, which it does not with the legacy throttle.
+    /// Whether `dirty_max` bounds dirty data. With the legacy throttle, it does not.
     bounded: bool,
     /// The oldest live txg at the last check.
     oldest_txg: u64,
@@ -158,7 +159,7 @@ impl Bounds {
     }
 }
 
-/// The rank of a txg's state among a pool's txgs, from the newest txg to the oldest.
+/// The rank of a txg's state. From a pool's newest txg to its oldest, the rank never falls.
 fn rank(state: TxgState) -> u32 {
     match state {
         TxgState::Open => 0,

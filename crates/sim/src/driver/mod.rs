@@ -50,7 +50,7 @@ pub struct Simulation {
     ended_now: u64,
     /// How many calls the scenario may begin at one moment.
     crowd: u64,
-    /// How many writes of one block the pools may acknowledge at one moment.
+    /// How many one-block writes the pools may acknowledge at one moment.
     room: u64,
 }
 
@@ -377,7 +377,7 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// How many writes of one block fill the volumes' pools. Further writes wait until a disk has finished an I/O.
+/// How many one-block writes fill the volumes' pools. Further writes wait until a disk has finished an I/O.
 fn room(scenario: &Scenario) -> u64 {
     let fills = |volume: &VolumeSpec| {
         let most = scenario.pools[volume.pool]
@@ -388,10 +388,11 @@ fn room(scenario: &Scenario) -> u64 {
     scenario.volumes.iter().map(fills).sum()
 }
 
-/// If more calls than the sum of this, `crowd` and `room` end at one moment, the simulator is in an endless
-/// loop.
+/// Add `crowd` and `room` to this number. If more calls than that end at one moment, the simulator is in an
+/// endless loop.
 const ENDED_NOW_MAX: u64 = 1 << 22;
-/// If there are more events than this at one moment, the simulator is in an endless loop.
+/// If there are more events than this at one moment, beyond those that [`STEPS_OF_A_CALL`] allows, the
+/// simulator is in an endless loop.
 const STANDING_MAX: u64 = 1 << 26;
 /// For each call of `crowd` and each write of `room`, this many events more than [`STANDING_MAX`] are allowed
 /// at one moment. A large call moves each of its blocks, and writes each block to both sides of a mirror.

@@ -97,8 +97,8 @@ fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     within.map(|(_, count)| count).sum::<u64>() * 64_000 / latencies.count()
 }
 
-/// How many KiB a client with 10 threads and 100 MiB/s has written by each of these moments, which are in
-/// milliseconds.
+/// How many KiB a client has written by each of these moments, given in milliseconds. The client has 10
+/// threads, and a rate of 100 MiB/s.
 fn first_cycle(delay_slots: Option<u32>, moments: [u64; 2]) -> [u64; 2] {
     let client = client(10, Duration::from_nanos(781_250), None);
     let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 60)).unwrap();

@@ -157,8 +157,8 @@ impl<S: Stream> Source for IoSource<S> {
     fn in_flight(&mut self) -> Option<Vec<FinishedIo>> {
         let now_ns = self.stream.now_ns().ok()?;
         let mut ios = self.stream.in_flight(now_ns)?;
-        // The caller moves the end of these I/Os to the present on this host's clock, so convert their times
-        // to this clock.
+        // The caller sets the end of these I/Os to the present time of this host's clock, so their other times
+        // must be times of this clock, too.
         for io in &mut ios {
             io.begun_ns = self.axis.here_ns(io.begun_ns);
             io.ended_ns = self.axis.here_ns(io.ended_ns);

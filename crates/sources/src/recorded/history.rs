@@ -102,7 +102,7 @@ pub(super) fn layer_of(kind: &str) -> Layer {
     }
 }
 
-/// The owner whose disks the recorder stopped watching, and when, from the mark of that end.
+/// The owner whose disks the recorder stopped watching, and the time at which it stopped, both from its mark.
 fn end_of(mark: &Mark) -> Option<(Owner, u64)> {
     let owner = Owner::of_text(mark.text.as_deref()?)?;
     Some((owner, mark.at_ns))

@@ -80,7 +80,8 @@ impl Recorded {
         self.unknown(period).any(|at_ns| at_ns >= last_ns)
     }
 
-    /// Prints the moments at which the I/Os in flight were not known. The report shows none there.
+    /// Prints the moments at which the I/Os in flight were not known. The report shows no I/Os in flight for
+    /// these moments.
     fn tell_unknown(&self) {
         let moments: Vec<u64> = self.unknown(self.period).collect();
         let (Some(first), Some(last)) = (moments.first(), moments.last()) else {
@@ -100,7 +101,8 @@ impl Recorded {
         ));
     }
 
-    /// Prints the times in which no recorder watched these disks, or the I/Os in flight were not known.
+    /// Prints the moments at which the I/Os in flight were not known, and the times in which no recorder
+    /// watched these disks.
     pub(super) fn tell_pauses(&self) {
         self.tell_unknown();
         let own: Vec<Period> = self.unwatched().collect();

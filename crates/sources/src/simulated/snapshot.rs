@@ -1,5 +1,5 @@
-//! Takes snapshots of a simulation's devices, as a daemon's API does of a daemon's devices, and computes the
-//! I/O between two snapshots.
+//! Takes snapshots of a simulation's devices, just as a daemon's API takes snapshots of the daemon's devices,
+//! and computes the I/O between two snapshots.
 
 use std::time::Duration;
 

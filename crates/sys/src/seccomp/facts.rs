@@ -79,8 +79,8 @@ impl Status {
 }
 
 impl Place {
-    /// The place of an open file. With `last`, `file` is a directory, and the place is that of its entry
-    /// `last`.
+    /// The place of an open file. With `last`, `file` is a directory, and the result is the place of its
+    /// entry `last`.
     pub(super) fn of(file: &OwnedFd, last: Option<&[u8]>) -> Result<Place, Errno> {
         let own = format!("/proc/self/fd/{}", file.as_raw_fd());
         let status = Status::of(&own)?;

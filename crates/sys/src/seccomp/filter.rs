@@ -15,8 +15,8 @@ pub struct Notified {
     /// The call.
     pub call: SystemCall,
     /// Whether the filter notifies the call whatever its flags are. Otherwise the filter notifies it only if
-    /// its flags make data durable or, for a mapping, let stores change a file. A call that has no such flags
-    /// at all is always notified.
+    /// its flags make data durable or, for a mapping, let the program change a file by writing to memory. A
+    /// call that has no such flags at all is always notified.
     pub always: bool,
 }
 

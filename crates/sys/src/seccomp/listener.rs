@@ -68,8 +68,9 @@ pub enum NotInstalled {
 }
 
 impl Listener {
-    /// Installs a filter that makes the kernel report these calls to the listener, if the calling thread or
-    /// a later descendant of it makes them. From then on, these threads cannot gain privileges by execve.
+    /// Installs a filter for the calling thread and its later descendants. When one of them makes one of
+    /// these calls, the kernel reports the call to the listener. From then on, these threads cannot gain
+    /// privileges by execve.
     pub fn install(calls: &[Notified]) -> Result<Listener, NotInstalled> {
         if NUMBERINGS.is_empty() {
             return Err(NotInstalled::UnknownMachine);
@@ -77,8 +78,8 @@ impl Listener {
         rustix::thread::set_no_new_privs(true).map_err(NotInstalled::Failed)?;
         let mut program = program(calls);
         let listens = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        // With the flag `WAIT_KILLABLE_RECV`, a signal waits until the caller's call is answered, unless it
-        // kills the caller. Kernels before 5.19 do not have this flag.
+        // With the flag `WAIT_KILLABLE_RECV`, a signal to the caller waits until the call is answered, unless
+        // the signal kills the caller. Kernels before 5.19 do not have this flag.
         let holding = listens | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
         let fd = match set_filter(&mut program, holding) {
             Err(Errno::INVAL) => set_filter(&mut program, listens),

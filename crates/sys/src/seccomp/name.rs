@@ -48,8 +48,8 @@ impl Name {
 #[derive(Debug)]
 struct Start {
     directory: OwnedFd,
-    /// The thread's root, and the path from there to the directory. `None` if the root is that of this
-    /// process, or if the directory is not below the root.
+    /// The thread's root, and the path from there to the directory. `None` if the thread's root is also the
+    /// root of this process, or if the directory is not below the root.
     inside: Option<(OwnedFd, Vec<u8>)>,
 }
 

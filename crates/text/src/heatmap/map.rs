@@ -10,7 +10,7 @@ use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
 pub struct Size {
     /// The maximum number of columns.
     pub columns: usize,
-    /// The maximum number of bands, not counting the band below and the band above those drawn in detail.
+    /// The maximum number of bands that are drawn in detail. Two more bands may lie below and above these.
     pub bands: usize,
 }
 
@@ -33,7 +33,7 @@ pub struct Band {
     /// The first row of the band.
     pub(super) row: usize,
     /// The round latency that labels the band, if the band has a label. It is the latency at which the band
-    /// begins or, if its place is below the rows drawn in detail, ends.
+    /// begins. For the band below the rows drawn in detail, it is the latency at which the band ends.
     pub round_ns: Option<u64>,
     /// The lowest latency in the band.
     pub from_ns: u64,
@@ -110,9 +110,9 @@ impl Cells {
     }
 }
 
-/// The bands of a map. At most `most` bands cover the rows that are drawn in detail. One more band has all
-/// latencies below them, if the crop has a lower bound or an I/O was so fast. Another has all latencies above
-/// them, if the crop has an upper bound.
+/// The bands of a map. At most `most` bands cover the rows that are drawn in detail. If the crop has a lower
+/// bound, or if an I/O was faster than the lowest of these rows, one more band has all latencies below these
+/// rows. If the crop has an upper bound, another band has all latencies above them.
 fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     let rows = rows_shown(heat);
     let count = |joined: usize| rows.end.div_ceil(joined) - rows.start / joined;

@@ -1,10 +1,11 @@
 //! The verdict on a rule, which answers two questions.
 //!
-//! *Was it injected as asked?* The rule must have matched and held zios. The rule holds neither a zio that
-//! another rule decides, nor a zio for which the store takes longer than the rule's delay. *How far off was
-//! it?* The error, which is the achieved time minus the requested time, must be within the caller's
-//! tolerance, at the median and at p99. If it is outside the tolerance only because of zios that fell due
-//! while the host had stopped the shard, the host is to blame, and the verdict is "cannot tell".
+//! *Was it injected as asked?* The rule must have matched and held zios. The rule does not hold a zio that
+//! another rule decides. Without `--mode add`, it also does not hold a zio for which the store takes longer
+//! than the rule's delay. *How far off was it?* The error, which is the achieved time minus the requested
+//! time, must be within the caller's tolerance, at the median and at p99. If it is outside the tolerance only
+//! because of zios that fell due while the host had stopped the shard, the host is to blame, and the verdict
+//! is "cannot tell".
 //!
 //! SPECIFICATION.md also promises that dashpot itself is late by only microseconds. The verdict does not
 //! depend on that promise: whether dashpot can keep it depends on the host, and a test of an application does
@@ -68,8 +69,8 @@ pub struct Facts<'a> {
     pub lateness: &'a Histogram,
     /// The lateness of zios that fell due while the host kept the shard from running.
     pub stopped: &'a Histogram,
-    /// Whether the last rule that took precedence over this rule belongs to the same group, whose rules share
-    /// their lanes. To be beaten by a rule of its own group is no fault of the rule.
+    /// Whether the last rule that took precedence over this rule belongs to this rule's group. The rules of a
+    /// group share their lanes. If a rule of its own group beats the rule, the rule is not at fault.
     pub beaten_within_group: bool,
     /// The rule's disk.
     pub disk: &'a Disk,
@@ -102,8 +103,8 @@ const OVERRUN_SHARE: u64 = 1;
 const BEATEN_SHARE: u64 = 10;
 
 impl Facts<'_> {
-    /// The promised median lateness. It depends on how many zios can be due at once: as many as are in
-    /// flight, but no more than there are lanes.
+    /// The promised median lateness. It depends on how many zios can be due at once: the mean number of zios
+    /// in flight, but no more than there are lanes.
     pub(super) fn promised_lateness(&self) -> u64 {
         let alone = match self.oversleep_ns {
             Some(oversleep) => oversleep + oversleep / 5,

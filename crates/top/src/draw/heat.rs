@@ -1,4 +1,4 @@
-//! A heat map in characters. Hotter and darker cells have more I/Os.
+//! A heat map in characters. Cells with hotter colours and denser characters have more I/Os.
 
 use dashpot_engine::Duration;
 use dashpot_rules::short_time;

@@ -169,8 +169,8 @@ impl Behind {
     }
 }
 
-/// How much to simulate before the next reading of the clock. How much work a piece takes is not known in
-/// advance, so its size depends on how long the last piece took.
+/// How much to simulate before the next reading of the clock. The work that a piece takes is not known in
+/// advance, so the size of a piece depends on how long the last piece took.
 fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualTime {
     let is_long = took > interval / PIECES;
     let nanos = match is_long {

@@ -40,7 +40,8 @@ fn busy_seconds_are_remembered_in_bounded_memory() {
     );
 }
 
-/// A reader converts the seconds later, while the collector counts other zios, which must not appear in them.
+/// A reader converts the seconds later. Zios that the collector counts in the meantime must not appear in
+/// these seconds.
 #[test]
 fn a_second_that_was_taken_stays_as_it_was_seen() {
     let mut seconds = Seconds::default();

@@ -75,7 +75,7 @@ struct Seen {
 }
 
 impl Scope {
-    /// The start of the current second.
+    /// The number of the current second.
     fn running(&self) -> u64 {
         self.now_ns / SECOND_NS
     }

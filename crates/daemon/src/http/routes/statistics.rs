@@ -1,5 +1,5 @@
 //! Routes of statistics: the words in their names, the columns of a past period, a stream with each second
-//! when it ends, and the comparison of the I/Os in a rectangle of a heat map with all others.
+//! when it ends, and the comparison of the I/Os in a rectangle of a heat map with all I/Os in view.
 
 use std::sync::Arc;
 

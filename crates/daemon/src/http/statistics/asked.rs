@@ -29,8 +29,8 @@ pub(crate) trait Asked: Send + Sync {
     /// The values of a dimension that are known now.
     fn values(&self, dimension: Dimension) -> Answer<'_, Vec<String>>;
 
-    /// The source's memories of counts, each in time steps of one length, and the first second from which the
-    /// source remembers every individual I/O.
+    /// The source's memories of counts, each with its own length of time steps. Also the second from which on
+    /// the source remembers every individual I/O.
     fn remembered(&self) -> (Vec<RememberedSteps>, u64);
 
     /// Counts a statistic over an interval. `making` is charged for the copied data.

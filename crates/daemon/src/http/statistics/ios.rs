@@ -218,7 +218,7 @@ fn columns_of(
     columns
 }
 
-/// The question that a column answers for a statistic. Of the times of an I/O, the column needs only the one
+/// The question that a column answers for a statistic. The column needs only one of an I/O's times: the time
 /// that the statistic measures.
 pub(super) fn question(statistic: &Statistic) -> Question {
     Question {

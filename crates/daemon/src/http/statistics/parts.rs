@@ -19,8 +19,8 @@ struct Sum<'a> {
     numbers: Option<Numbers<'a>>,
 }
 
-/// The distribution of numbers. A histogram takes 10 KiB, so that of a tally is copied only when another is
-/// added to it.
+/// The distribution of numbers. A histogram takes 10 KiB, so the histogram of a tally is copied only when another
+/// one is added to it.
 #[derive(Debug)]
 pub(super) enum Numbers<'a> {
     /// The histogram of a tally.

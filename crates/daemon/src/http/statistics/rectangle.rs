@@ -1,5 +1,5 @@
-//! Finds how the I/Os in a rectangle of a heat map differ from the other I/Os: as `diff` does, with the I/Os
-//! in the rectangle as the slow ones.
+//! Finds how the I/Os in a rectangle of a heat map differ from all I/Os in view. The comparison is that
+//! of `diff`; the I/Os in the rectangle take the role of the slow I/Os.
 
 use std::ops::{Range, RangeInclusive};
 

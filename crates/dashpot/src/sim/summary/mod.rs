@@ -50,8 +50,8 @@ pub(super) struct WorkloadSummary {
 
 /// The results of one operation of a workload. JSON: `{"op": "write", "failed": 0, "iops": …,
 /// "bytes_per_second": …, "client": latency, "device": latency, "failed_client": null or latency,
-/// "in_flight": 10, "outlasting": {…}}`. Rates and latencies cover only calls that did not fail, except
-/// `failed_client`.
+/// "in_flight": 10, "outlasting": {…}}`. Apart from `failed_client`, rates and latencies cover only calls
+/// that did not fail.
 #[derive(Serialize)]
 pub(super) struct OpSummary {
     pub(super) op: &'static str,
@@ -65,7 +65,7 @@ pub(super) struct OpSummary {
     /// The time from the beginning to the end of the calls that failed.
     failed_client: Option<Latency>,
     in_flight: usize,
-    /// How many unfinished calls have already taken longer than the calls that ended.
+    /// How many unfinished calls have already taken longer than all, or nearly all, calls that ended.
     pub(super) outlasting: Outlasting,
 }
 

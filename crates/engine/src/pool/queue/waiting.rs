@@ -9,7 +9,7 @@ use crate::pool::stats::Class;
 use crate::time::Instant;
 use crate::zio::Op;
 
-/// The value in place of a slot for a tag whose I/O is not waiting.
+/// For a tag whose I/O is not waiting, this value takes the place of a slot.
 const ABSENT: u32 = u32::MAX;
 /// The value of `next` that ends a list of members.
 pub(super) const END: u32 = u32::MAX;
@@ -142,7 +142,7 @@ impl Waiting {
         first.op == second.op && gap.is_some_and(|gap| gap <= gap_limit.into())
     }
 
-    /// Takes an I/O out of the order of its class and out of the order of offsets. The I/O keeps its slot.
+    /// Removes an I/O from the queue of its class and from the index by offset. The I/O keeps its slot.
     pub(super) fn take(&mut self, slot: u32) -> Entry {
         let entry = self.entries[slot];
         self.turns[entry.io.class as usize].remove(&entry.turn(slot));

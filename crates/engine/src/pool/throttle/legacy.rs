@@ -7,8 +7,8 @@
 //!
 //! In ZFS, a delay held a lock of its processor, and later writers on that processor queued behind the
 //! sleeper. Here, each slot stands for a processor, and a writer that finds all slots asleep joins one queue
-//! for all slots. One queue per slot would give another result only when a series of delays begins or ends:
-//! during the series, every slot takes its next writer after 10 ms.
+//! for all slots. One queue per slot would give another result only when a series of delays begins or ends,
+//! because during the series every slot takes its next writer after 10 ms.
 //!
 //! The throttle's dependence on memory use (ARC) is not modelled.
 

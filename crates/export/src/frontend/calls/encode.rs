@@ -14,7 +14,7 @@ pub(super) fn put_head(heads: &mut Vec<u8>, request: &Request, outcome: Outcome)
     let error = match outcome {
         Ok(()) => 0,
         // The shard is about to end while the call is held. The call must not succeed early, and the kernel
-        // never lets a call on a file fail with ESHUTDOWN, so it fails with EIO.
+        // never lets a call on a file fail with ESHUTDOWN, so the call fails with EIO.
         Err(Errno::Shutdown) => Number::IO.raw_os_error(),
         Err(errno) => number(errno),
     };

@@ -178,8 +178,9 @@ impl Files {
         Ok(held)
     }
 
-    /// Whether a path that leads this process to a file of these disks leads the thread to another file. That
-    /// is so if the thread has another root, and the place is in a mount that this process does not see.
+    /// The path of the place leads this process to a file of these disks. Returns whether the path leads the
+    /// thread to another file. That is so if the thread has another root, and the place is in a mount that
+    /// this process does not see.
     fn is_elsewhere(
         &self,
         disks: &[usize],

@@ -25,8 +25,8 @@ use super::transport::{Sender, Transport};
 use super::wire::Message;
 use crate::export::{Counts, Followed, Follower, Uring};
 
-/// The files of a disk, and the function that passes a session for the calls on these files to the disk's
-/// shard.
+/// The files of a disk, and the function that gives the disk's shard the session for the calls on these
+/// files.
 pub(crate) struct Watched {
     pub(crate) files: CallFiles,
     pub(crate) connect: Box<dyn FnOnce(Session)>,

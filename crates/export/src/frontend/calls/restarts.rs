@@ -23,8 +23,8 @@ struct HandedOver {
 }
 
 impl Restarts {
-    /// The id with which the thread's last call was handed over, if that call was the same as this one. If a
-    /// disk still holds that call, this one is the same call, which has begun again.
+    /// The id with which the thread's last call was handed over, if this call is equal to it. If a disk still
+    /// holds the earlier call, this call is the earlier one, which has begun again.
     pub(super) fn first_name(&self, call: &Call) -> Option<CallId> {
         let before = self.handed_over.get(&call.thread?)?;
         let is_same = before.caller == call.caller && before.arguments == call.arguments;

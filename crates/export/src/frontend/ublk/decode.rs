@@ -9,7 +9,8 @@ use crate::export::ExportInfo;
 use crate::frontend::boundary::{Decoded, Operation, Request};
 use crate::frontend::kernel::check_range;
 
-/// Decodes the first message of `received`, which is complete.
+/// Decodes the first message of `received`. The transport gives only whole messages, so a part of a message
+/// is [`Decoded::Broken`].
 #[inline]
 pub fn decode(received: &[u8], export: &ExportInfo) -> Decoded {
     if received.is_empty() {

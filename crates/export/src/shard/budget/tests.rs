@@ -34,8 +34,8 @@ impl Slow {
     }
 }
 
-/// How long a request waits behind the payloads of slow clients. As many payloads arrive at once as fit into
-/// half of a shard's budget.
+/// How long a request waits behind the payloads of slow clients. Half of a shard's budget limits how many
+/// payloads arrive at once.
 fn wait_behind(slow: &[Slow]) -> Duration {
     let places = (PAYLOAD_MAX / u64::from(EXPORT_SHARE) / u64::from(LARGEST)) as usize;
     let mut free: VecDeque<Duration> = vec![Duration::ZERO; places].into();

@@ -15,8 +15,8 @@ pub fn device_mounts(node: &str) -> Vec<PathBuf> {
     own.map(|mount| mount.point).collect()
 }
 
-/// Whether programs that look at a mount point reach the node's file system, because no other mount covers it
-/// there.
+/// Whether the node's file system is the topmost mount at a mount point. Programs that look there then reach
+/// this file system.
 pub fn device_is_on_top(node: &str, at: &Path) -> bool {
     let list = mount_list();
     let top = Mount::all(&list).rfind(|mount| mount.point == at);

@@ -51,7 +51,7 @@ pub(super) fn read_mirror(file: &File) -> io::Result<Option<String>> {
     }
 }
 
-/// Labels a file as the side of a mirror, durably. Uses `fsync`, because `fdatasync` need not write
+/// Labels a file as a side of a mirror, durably. Uses `fsync`, because `fdatasync` need not write
 /// attributes.
 pub(super) fn write_mirror(file: &File, label: &str) -> io::Result<()> {
     fsetxattr(file, MIRROR, label.as_bytes(), XattrFlags::empty())?;

@@ -51,7 +51,7 @@ pub(crate) struct Lossy<M> {
     next: u64,
     /// The cause of the next write, if the shard has named it.
     asker: Option<Asker>,
-    /// How many sectors the cache has sent to the medium since the last flush because the cache was full.
+    /// How many sectors a full cache has sent to the medium since the last flush or power cut.
     early: u64,
 }
 

@@ -2,9 +2,9 @@
 //! which files belong to the same mirror.
 //!
 //! Each side has a [label](Label) in an extended attribute of its file, beside the label that names the
-//! file's disk. Block devices have no attributes, so the labels of sides on block devices are in the pool's
-//! `bitmap`, a file like that of mdadm's option `--bitmap=FILE`. At every start, a side without a place for
-//! its label is made equal to the other sides.
+//! file's disk. Block devices and files on some file systems have no attributes. The labels of such sides are
+//! in the pool's `bitmap`, a file like the one that mdadm's option `--bitmap=FILE` names. At every start, a
+//! side without a place for its label is made equal to the other sides.
 
 mod keeper;
 mod label;

@@ -425,9 +425,9 @@ proptest! {
         }
     }
 
-    /// Drops random events. The pairing must report, with the right times, each I/O of which it saw every
-    /// event and during which no event was lost. It must report no I/O twice, and none with the times of
-    /// another I/O.
+    /// Drops random events. If the pairing saw every event of an I/O, and no event was lost during the I/O,
+    /// the pairing must report the I/O with the right times. It must report no I/O twice, and none with the
+    /// times of another I/O.
     #[test]
     fn losses_spoil_only_what_was_lost(
         steps in steps(0..15),

@@ -145,8 +145,7 @@ fn an_event_that_does_not_end_is_an_error() {
     page.word(0);
     let cut = PageError::Event { at: 16 + 8 };
     assert_eq!(read(&layout_64(), &page.page(false)).1, Err(cut));
-    // The length in a record includes the field with the length, but the length here is shorter than that
-    // field.
+    // A record's length includes the field with the length, but the length here is smaller than that field.
     let mut page = PageWriter::new(0);
     page.head(0, 1);
     page.word(3);

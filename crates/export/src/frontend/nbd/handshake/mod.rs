@@ -5,10 +5,10 @@
 //! LIST_META_CONTEXT and SET_META_CONTEXT with `base:allocation`. It does not support TLS. It answers every
 //! other option with ERR_UNSUP and skips the option's data.
 //!
-//! The caller first sends [`GREETING`]. Then it passes the bytes that it receives to [`Handshake::input`], in
-//! pieces of any size, and sends the bytes that `input` appends to its argument `output`, even if the result
-//! is [`Progress::Close`]. The caller must limit the time that the handshake takes. This module limits its
-//! memory.
+//! The caller first sends [`GREETING`]. Then it receives bytes, passes them in pieces of any size to
+//! [`Handshake::input`], and sends the bytes that `input` appends to its argument `output`. The caller sends
+//! these bytes even if the result is [`Progress::Close`]. The caller must limit the time that the handshake
+//! takes. This module limits the memory that the handshake takes.
 
 mod advertised;
 mod option;
@@ -123,7 +123,7 @@ impl Handshake {
     }
 
     /// Takes received bytes, and appends to `output` the bytes that the caller must send. After any result
-    /// but [`Progress::More`] the handshake is over, and further calls return [`Progress::Close`].
+    /// other than [`Progress::More`], the handshake is over, and further calls return [`Progress::Close`].
     pub fn input(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> Progress {
         self.received.extend_from_slice(bytes);
         loop {
