@@ -121,8 +121,8 @@ fn from(folder: &Path, node: &Path) -> PathBuf {
     }
 }
 
-/// Removes the link of an attachment, unless the link leads elsewhere by now. In any case,
-/// removes the directories of the link that are empty.
+/// Removes the link of an attachment, unless the link leads elsewhere by now. In any case, removes those of the
+/// link's directories that are empty.
 pub(crate) fn remove(record: &Record) {
     let Some(link) = &record.link else {
         return;

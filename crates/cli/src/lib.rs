@@ -114,7 +114,7 @@ pub fn is_run(words: impl Iterator<Item = OsString>) -> bool {
 }
 
 /// The commands.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(RunArgs),

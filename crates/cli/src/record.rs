@@ -91,7 +91,7 @@ pub struct BackgroundArgs {
 }
 
 /// A subcommand of `record`, about a recording that exists.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Clone, Debug, Subcommand)]
 pub enum RecordCommand {
     Cut(CutArgs),

@@ -167,7 +167,8 @@ impl Event {
             store,
             // The hold is what remains of the time between the issue and the offer. A hold can also precede
             // the store's work. If such a hold ends late, the store begins late, and that time is part of the
-            // lateness: the target is then the moment at which the store would have finished in time.
+            // lateness: the target is then the moment at which the store would have finished if it had begun
+            // in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,
             reply: self.ended.since(self.offered),

@@ -30,7 +30,7 @@ pub use words::{DeviceArgs, HtmlArgs, Pace, PeriodArgs};
 pub use zpool_iostat::ZpoolIostatArgs;
 
 /// The table of all reports, with the options of each.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Clone, Debug, Subcommand)]
 pub enum ReportKind {
     Iolatency(IolatencyArgs),
