@@ -365,8 +365,8 @@ struct Waited {
 }
 
 impl Waited {
-    /// Prints, only once, that the device waits. If the user gives up, fails the kernel's first I/O, because
-    /// nothing else would end that I/O.
+    /// Prints, only once, that the device waits. If the user gives up, makes the kernel's first I/O fail,
+    /// because nothing else would end it.
     fn go_on(&mut self, attempt: &Attempt<'_>, node: &str) {
         let begun = *self.begun.get_or_insert_with(Instant::now);
         if begun.elapsed() >= UNSAID && !std::mem::replace(&mut self.has_said, true) {

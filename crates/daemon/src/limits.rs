@@ -5,9 +5,9 @@ use dashpot_engine::inject::{Effect, RuleSpec};
 
 use super::refusal::Refusal;
 
-/// The most rules of all disks together.
+/// The maximum number of rules on all disks together.
 const RULES_MAX: usize = 4_096;
-/// The most lanes of all rules together.
+/// The maximum number of lanes of all rules together.
 const LANES_MAX: u64 = 1 << 20;
 
 /// The memory that all rules use, and its bounds.

@@ -63,7 +63,7 @@ pub(crate) struct Flight {
     pub(crate) before_only: bool,
     /// The earliest moment at which the zio may complete.
     pub(crate) target: Instant,
-    /// By how much the hold before the store's work ended too late.
+    /// The lateness with which the hold that precedes the store's work ended.
     pub(crate) late_before: Duration,
     /// When the driver asked the store to work.
     pub(crate) started: Instant,

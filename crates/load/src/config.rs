@@ -26,7 +26,7 @@ pub struct LoadConfig {
     pub sequential: bool,
     /// When requests start.
     pub pace: Pace,
-    /// How long the load starts new requests; `None` means until the caller stops it.
+    /// For how long the load starts new requests; `None` means until the caller stops it.
     pub lasts: Option<Duration>,
     /// Whether to poll instead of sleeping. Polling keeps wake-ups out of the latencies, but keeps a CPU
     /// busy.

@@ -24,7 +24,7 @@ pub mod column {
     use crate::table::{Column, columns};
 
     columns! { COLUMNS:
-        /// When the I/O ended, in nanoseconds since 1970; for an I/O in flight, when its file was sealed.
+        /// When the I/O ended, in nanoseconds since 1970; for an I/O in flight, when the recording's file was sealed.
         AT = Column::number("at_ns").bounded();
         /// The time at the device; for an I/O in flight, its age.
         LATENCY = Column::number("latency_ns").bounded();
@@ -102,7 +102,7 @@ pub struct Recorded {
     /// The I/O. If the I/O was still in flight, its end is the time at which its file was sealed, and its
     /// age counts as the time at its device.
     pub io: FinishedIo,
-    /// Whether the I/O was still in flight when its file was sealed.
+    /// Whether the I/O was still in flight when the recording's file was sealed.
     pub is_in_flight: bool,
 }
 
@@ -328,5 +328,5 @@ const NO_WAITS: IoWaits = IoWaits::Kernel {
 };
 /// The outcome of an I/O that did not fail.
 pub(crate) const OK: &str = "ok";
-/// The outcome of an I/O that was in flight when its file was sealed.
+/// The outcome of an I/O that was in flight when the recording's file was sealed.
 pub(crate) const IN_FLIGHT: &str = "in flight";

@@ -97,7 +97,7 @@ pub(crate) struct Seconds {
     hour: u64,
 }
 
-/// The I/Os of a device with one operation on one layer.
+/// The I/Os of one device, operation and layer.
 struct Series {
     device: Arc<str>,
     layer: Arc<str>,

@@ -28,7 +28,7 @@ use crate::stale::clean_quietly;
 ///
 /// # Errors
 ///
-/// Fails without root, if the table cannot be read, or if the kernel refuses a device.
+/// Fails if the caller is not root, if the table cannot be read, or if the kernel refuses a device.
 pub fn dmsetup(args: &DmsetupArgs) -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("dmsetup needs root: sudo dashpot dmsetup …");

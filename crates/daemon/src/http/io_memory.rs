@@ -12,7 +12,7 @@ use crate::http::memory::{Memory, Wanted};
 /// The last I/Os of a running source. The source's watcher adds the I/Os, and reports how far it has read.
 pub struct IoMemory {
     knows: Knows,
-    /// The most I/Os that are kept.
+    /// The maximum number of I/Os that are kept.
     most: usize,
     state: Mutex<State>,
 }

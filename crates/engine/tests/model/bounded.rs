@@ -167,7 +167,7 @@ fn an_id_that_is_used_again_is_not_released() {
     assert_eq!(engine.next_deadline(), Some(ms(11)));
 }
 
-/// Even if thousands of new zios arrive before the next tick, all zios that were due complete.
+/// Even if thousands of new zios arrive before the next tick, the engine completes all zios that were due.
 #[test]
 fn what_is_due_ends_faster_than_new_zios_come() {
     let mut engine = held(Mode::Floor);

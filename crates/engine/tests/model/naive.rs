@@ -30,10 +30,10 @@ pub(crate) struct Naive {
     /// have reached the server, except those that were given back, the oldest first.
     transfers: Vec<Transfer>,
     suspension: Option<Suspension>,
-    /// Commands to suspend that wait until no zio is in flight.
+    /// Suspend commands that wait until no zio is in flight.
     unanswered: Vec<CommandId>,
     names: Vec<(ClientId, String)>,
-    /// Set while the daemon shuts down. The model then holds no more zios.
+    /// Set while the daemon shuts down. From then on, the model delays no zio.
     closing: Option<Errno>,
 }
 

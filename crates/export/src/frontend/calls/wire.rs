@@ -17,7 +17,7 @@ pub(super) struct Message {
     pub(super) length: u32,
     /// The index of the operation in [`Op::ALL`], or [`WITHDRAWN`].
     pub(super) op: u32,
-    /// The sync that dashpot does itself: a [`super::syncs::Way`].
+    /// How dashpot does a sync itself: a [`super::syncs::Way`].
     pub(super) way: u32,
     /// The number of the thread that makes the call.
     pub(super) thread: u32,
