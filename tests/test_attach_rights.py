@@ -55,7 +55,7 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
         node = done.stdout.strip()
         run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
         assert credentials(daemon.pid)["Uid"] == [str(uid)] * 4
-        said = run(BINARY, "status", "--api", f"unix:/tmp/dashpot-{uid}/api.sock").stdout
+        said = run(BINARY, "status", "--api", f"unix:/tmp/dashpot-{uid}/api.sock", env=env).stdout
         assert re.search(r"^serves devices of its own host: memory locked: (yes|no), I/O flusher: no$", said, re.M), said
         subprocess.run([BINARY, "detach", "all"], env=env, check=True, timeout=HANG_LIMIT)
     finally:
@@ -78,7 +78,7 @@ def test_serve_attaches_and_becomes_the_user_again(attach, own_loop, user):
         assert now["Uid"] == now["Gid"] == [str(uid)] * 4 and now["Groups"] == [str(uid)]
         # The daemon keeps at most the right to lock memory (CAP_IPC_LOCK).
         assert int(now["CapEff"][0], 16) & ~(1 << 14) == 0
-        status = json.loads(run(BINARY, "status", "--json", "--api", f"unix:{api}").stdout)
+        status = json.loads(run(BINARY, "status", "--json", "--api", f"unix:{api}", env=env).stdout)
         (attachment,) = status["disks"][0]["attachments"]
         node = attachment["node"]
         as_user = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
-from conftest import BINARY, HANG_LIMIT, requires
+from conftest import BINARY, HANG_LIMIT, requires, run
 
 pytestmark = can_attach
 
@@ -41,3 +41,20 @@ def test_another_kind_of_file_system_than_the_disk_has_is_named(daemon, attach, 
     refused = daemon.cli("mount", "d", tmp_path, "--fs", "xfs", "--with", "loop", code=1).stderr
     assert refused.startswith("dashpot: --fs xfs: disk 'd' has ext4; leave --fs out: mount:"), refused
     assert not remains()
+
+
+@requires("mkfs.ext4")
+def test_what_a_disk_holds_gets_no_rights_unless_the_user_asks(daemon, attach, tmp_path):
+    """The daemon's user decides what is on the disk, and may not be the user who mounts it."""
+    options = lambda: set(run("findmnt", "-no", "OPTIONS", tmp_path).stdout.strip().split(","))  # noqa: E731
+    daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop")
+    assert {"nosuid", "nodev"} <= options()
+    daemon.cli("detach", "d")
+    daemon.cli("mount", "d", tmp_path, "-o", "suid,dev,noatime", "--with", "loop")
+    assert not {"nosuid", "nodev"} & options() and "noatime" in options()
+    with open(tmp_path / "busy", "w"):
+        daemon.cli("detach", "d", code=1)
+    assert "noatime" in options() and "nosuid" not in options(), "mounted again as before"
+    daemon.cli("detach", "d")
+    words = ["run", "--mount", tmp_path, "-d", "d=ram,size=8M", "--", "findmnt", "-no", "OPTIONS", tmp_path]
+    assert {"nosuid", "nodev"} <= set(run(BINARY, *words).stdout.strip().split(","))

@@ -8,24 +8,31 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf, absolute};
 
 use dashpot_rules::Address;
+use dashpot_sys::Trusted;
+use rustix::net::sockopt::socket_peercred;
 
-/// The directory of this user's sockets and tokens.
+/// The directory of this user's sockets and tokens. It is below `XDG_RUNTIME_DIR` if this user or root owns
+/// that directory, or else below `/run/user/UID`; root's is `/run/dashpot`. Only where none of these can be
+/// written is it in `/tmp`, where another user may have made it first.
 pub fn runtime_dir() -> PathBuf {
+    let uid = user_id();
     let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    match given.filter(|dir| dir.is_dir()).or_else(caller_dir) {
+    let given = given.filter(|dir| is_dir_of(dir, &[uid, ROOT]));
+    let session = || Some(PathBuf::from(format!("/run/user/{uid}")));
+    let session = || session().filter(|dir| is_dir_of(dir, &[uid]));
+    let system = || (uid == ROOT && can_write(RUN)).then(|| RUN.into());
+    match given.or_else(session).or_else(system) {
         Some(dir) => dir.join("dashpot"),
-        None => PathBuf::from(format!("/tmp/dashpot-{}", user_id())),
+        None => PathBuf::from(format!("/tmp/dashpot-{uid}")),
     }
 }
 
-/// For a process that `sudo` started and that has become the user again: the directory that `XDG_RUNTIME_DIR`
-/// would name if `sudo` did not remove the variable.
-fn caller_dir() -> Option<PathBuf> {
-    let uid = user_id();
-    let dir = PathBuf::from(format!("/run/user/{uid}"));
-    let found = std::fs::symlink_metadata(&dir).ok()?;
-    let is_theirs = found.is_dir() && found.uid() == uid;
-    (caller() == Some(uid) && is_theirs).then_some(dir)
+fn is_dir_of(dir: &Path, owners: &[u32]) -> bool {
+    std::fs::metadata(dir).is_ok_and(|found| found.is_dir() && owners.contains(&found.uid()))
+}
+
+fn can_write(dir: &str) -> bool {
+    rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
 /// The user who typed `sudo`.
@@ -49,12 +56,16 @@ pub(crate) fn to_ask(own: PathBuf) -> PathBuf {
     }
 }
 
-/// Whether the file exists and, if it is a socket, whether a daemon listens at it. A daemon that was
+/// Whether the file exists and, if it is a socket, whether a daemon of a trusted user listens at it. A daemon that was
 /// killed leaves its socket behind.
 fn is_in_use(path: &Path) -> bool {
     let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket {
-        UnixStream::connect(path).is_ok()
+        let trusted = |listener: UnixStream| {
+            socket_peercred(&listener)
+                .is_ok_and(|peer| Trusted::stranger(path, peer.uid.as_raw()).is_none())
+        };
+        UnixStream::connect(path).is_ok_and(trusted)
     } else {
         path.exists()
     }
@@ -145,6 +156,9 @@ fn beside(api: &Path) -> PathBuf {
     OsString::from_vec([&api[..kept], SUFFIX].concat()).into()
 }
 
+const ROOT: u32 = 0;
+/// The directory of the sockets of system services. Only root can write it.
+const RUN: &str = "/run";
 const SUFFIX: &[u8] = b".fd";
 /// The longest path of a unix socket, which is `sun_path` in unix(7) without the byte that ends it.
 const SOCKET_PATH_MAX: usize = 107;

@@ -232,6 +232,7 @@ impl Attempt<'_> {
             before: made.0.before.clone(),
             owner_before: None,
             mounted: None,
+            options: None,
             link: self.link.map(Path::to_owned),
         };
         place.write(&record)?;

@@ -14,7 +14,7 @@ use dashpot_rules::parse_api;
 use dashpot_sources::Stop;
 
 use crate::down::{CLOSING, LOOK_EVERY, free, take_down};
-use crate::file_system;
+use crate::file_system::{self, Manner};
 use crate::place::{Place, Record, records};
 use crate::process::Process;
 use crate::stale;
@@ -219,7 +219,12 @@ impl Detachment<'_> {
         let gives_up = || (self.is_stopped)() && begun.elapsed() >= CLOSING;
         match mounted {
             Some(at) if self.is_ours() && !file_system::is_mounted(node, at) => {
-                file_system::mount_noted(node, at, None, &gives_up)
+                let options = self.record.options.as_deref();
+                let manner = Manner {
+                    kind: None,
+                    options,
+                };
+                file_system::mount_noted(node, at, manner, &gives_up)
                     .with_context(|| format!("{} has no mount any more", at.display()))
             }
             _ => Ok(()),

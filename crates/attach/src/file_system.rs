@@ -130,17 +130,28 @@ pub(crate) fn check_free(at: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How a file system is mounted.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Manner<'a> {
+    pub(crate) kind: Option<&'a FileSystem>,
+    /// The user's options, as for mount(8).
+    pub(crate) options: Option<&'a str>,
+}
+
 /// Mounts the file system of a node, and records that `detach` must unmount it.
 pub(crate) fn mount(
     node: &str,
     at: &Path,
-    kind: Option<&FileSystem>,
+    manner: Manner<'_>,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
     let at = directory(at)?;
     // Record the mount before mounting: `detach` would miss an unrecorded mount.
-    place::change(node, |record| record.mounted = Some(at.clone()))?;
-    mount_noted(node, &at, kind, is_stopped)
+    place::change(node, |record| {
+        record.mounted = Some(at.clone());
+        record.options = manner.options.map(str::to_owned);
+    })?;
+    mount_noted(node, &at, manner, is_stopped)
 }
 
 /// Mounts the file system of a node at a directory that the attachment's record already names. This function
@@ -148,13 +159,21 @@ pub(crate) fn mount(
 pub(crate) fn mount_noted(
     node: &str,
     at: &Path,
-    kind: Option<&FileSystem>,
+    manner: Manner<'_>,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
     let mut command = Command::new("mount");
-    if let Some(kind) = kind {
+    if let Some(kind) = manner.kind {
         command.args(["-t", kind.name()]);
     }
+    command.args(["-o", SAFE]);
+    command.args(
+        manner
+            .options
+            .map(|options| ["-o", options])
+            .into_iter()
+            .flatten(),
+    );
     tool::run(command.arg(node).arg(at), is_stopped).map(drop)
 }
 
@@ -192,6 +211,8 @@ pub(crate) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
 const NOTHING_FOUND: i32 = 2;
 /// How many bytes this module reads at each end of a disk. All common signatures lie in these bytes.
 const END_BYTES: u64 = 1 << 20;
+/// The daemon's user decides what is on a disk: a program with set-user-ID of root, or a device node.
+const SAFE: &str = "nosuid,nodev";
 /// The API's name for reads.
 const READ: &str = "read";
 const UNREADABLE: &str =

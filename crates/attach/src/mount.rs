@@ -14,6 +14,7 @@ use dashpot_sources::Stop;
 use crate::attach::{UNSAID, Wish, attach_disk, told};
 use crate::detach::detach_own;
 use crate::exported::Exported;
+use crate::file_system::Manner;
 use crate::{file_system, kinds};
 
 /// Attaches a disk, and mounts the file system on it. Undoes all steps if one of them fails.
@@ -62,13 +63,20 @@ fn mount_node(
     if args.mkfs {
         let kind = args.fs.clone().unwrap_or_default();
         file_system::make(client, node, &kind, gives_up)?;
-        file_system::mount(node, &args.directory, args.fs.as_ref(), gives_up)?;
+        file_system::mount(node, &args.directory, manner(args), gives_up)?;
     } else {
         mount_found(client, (node, words), args, gives_up)?;
     }
     match is_stopped() {
         true => bail!("interrupted: nothing is attached"),
         false => Ok(()),
+    }
+}
+
+fn manner(args: &MountArgs) -> Manner<'_> {
+    Manner {
+        kind: args.fs.as_ref(),
+        options: args.options.as_deref(),
     }
 }
 
@@ -82,7 +90,7 @@ fn mount_found(
     let Some(found) = file_system::found_on(client, node, is_stopped)? else {
         bail!("{words} has no file system: --mkfs makes one");
     };
-    let mounted = file_system::mount(node, &args.directory, args.fs.as_ref(), is_stopped);
+    let mounted = file_system::mount(node, &args.directory, manner(args), is_stopped);
     match &args.fs {
         Some(kind) if kind.name() != found => mounted
             .with_context(|| format!("--fs {}: {words} has {found}; leave --fs out", kind.name())),
@@ -107,7 +115,7 @@ pub(crate) fn mount_for_run(
     if is_new {
         file_system::make(client, node, &FileSystem::default(), gives_up)?;
     }
-    file_system::mount(node, at, None, gives_up)?;
+    file_system::mount(node, at, Manner::default(), gives_up)?;
     Ok(is_new)
 }
 

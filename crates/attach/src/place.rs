@@ -58,6 +58,9 @@ pub(crate) struct Record {
     pub(crate) owner_before: Option<(u32, u32)>,
     /// The place at which dashpot has mounted the node's file system.
     pub(crate) mounted: Option<PathBuf>,
+    /// The user's options of that mount.
+    #[serde(default)]
+    pub(crate) options: Option<String>,
     /// The link to the node.
     #[serde(default)]
     pub(crate) link: Option<PathBuf>,

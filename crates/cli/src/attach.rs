@@ -46,7 +46,9 @@ pub struct AttachArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Like 'dashpot attach', this needs root, and it prints the node. 'dashpot detach'
-undoes both steps. --mkfs never overwrites a disk that has data on it.
+undoes both steps. --mkfs never overwrites a disk that has data on it. The mount
+has the options nosuid and nodev, because a disk's owner could put anything on
+it; '-o suid,dev' takes them away.
 
 Example:
   sudo dashpot mount c1t1d0 /mnt --mkfs
@@ -64,6 +66,9 @@ pub struct MountArgs {
     /// The kind of file system, such as ext4, xfs or btrfs [the disk's, or else ext4]
     #[arg(long, value_name = "FS")]
     pub fs: Option<FileSystem>,
+    /// Options of the mount, as for mount(8), after nosuid,nodev
+    #[arg(short, long, value_name = "OPTIONS", value_parser = NonEmptyStringValueParser::new())]
+    pub options: Option<String>,
     /// The kernel's driver; see attach
     #[arg(
         long,

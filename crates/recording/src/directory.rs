@@ -3,12 +3,13 @@
 //! A file is written as a draft with a hidden name, flushed to the device, and renamed; then its folder is
 //! flushed. A crash therefore leaves whole files and at most one draft, which the next recorder deletes.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use dashpot_sys::Trusted;
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::RecordingError;
 use crate::evict::Segment;
@@ -111,6 +112,11 @@ impl Directory {
     /// Locks the directory, and returns whether no recorder had locked it before.
     fn lock(root: &Path) -> Result<(Directory, bool), RecordingError> {
         fs::create_dir_all(root).map_err(RecordingError::io(root))?;
+        let owner = fs::metadata(root).map_err(RecordingError::io(root))?.uid();
+        if let Some(uid) = Trusted::stranger(root, owner) {
+            let path = root.to_owned();
+            return Err(RecordingError::OfAnother { path, uid });
+        }
         let lock_path = root.join(LOCK);
         let is_empty = fs::read_dir(root)
             .map_err(RecordingError::io(root))?
@@ -123,7 +129,7 @@ impl Directory {
         }
         let made = File::create_new(&lock_path);
         let is_new = made.is_ok();
-        let lock = made.or_else(|_| File::create(&lock_path));
+        let lock = made.or_else(|_| create(&lock_path));
         let lock = lock.map_err(RecordingError::io(&lock_path))?;
         let is_locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
         // A recorder that could not begin removes its file before it releases the lock.
@@ -189,7 +195,7 @@ impl Directory {
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
         let write = || -> io::Result<()> {
-            let mut file = File::create(path)?;
+            let mut file = create(path)?;
             file.write_all(bytes)?;
             file.sync_all()
         };
@@ -248,6 +254,14 @@ pub(crate) fn files(root: &Path, table: &Table) -> Result<Vec<(String, u64)>, Re
 pub(crate) fn is_recording(root: &Path) -> Result<bool, RecordingError> {
     let has_lock = root.join(LOCK).try_exists();
     Ok(has_lock.map_err(RecordingError::io(root))? && root.join(IOS.name).is_dir())
+}
+
+/// Opens a file for writing, and empties it. Never follows a link, which could lead to any file of this user.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
+    options.custom_flags(no_follow).open(path)
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, RecordingError> {

@@ -57,6 +57,17 @@ pub enum RecordingError {
         /// The damage, in words.
         what: String,
     },
+    /// Another user owns the directory, and so could read and change what is recorded.
+    #[error(
+        "{}: user {uid} owns this directory, and may have made it for you to find: choose another with -o",
+        path.display()
+    )]
+    OfAnother {
+        /// The directory.
+        path: PathBuf,
+        /// The user who owns it.
+        uid: u32,
+    },
     /// Another process is writing this recording.
     #[error("{}: another process is recording here: choose another directory with -o", path.display())]
     InUse {

@@ -12,6 +12,7 @@ mod pages;
 mod priority;
 mod ring;
 pub mod seccomp;
+mod trust;
 #[cfg(feature = "ublk")]
 pub mod ublk;
 mod wait;
@@ -22,4 +23,5 @@ pub use inherited::duplicate_inherited;
 pub use pages::Pages;
 pub use priority::run_before_others;
 pub use ring::{Completion, Ring, Work, why_no_ring};
+pub use trust::Trusted;
 pub use wait::wait_for_events;

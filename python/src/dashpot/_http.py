@@ -6,11 +6,13 @@ import http.client
 import json
 import os
 import socket
+import struct
 from contextlib import suppress
 from typing import Any, Optional
 from urllib.parse import parse_qs, quote, urlsplit
 
 from ._errors import DashpotError
+from ._trust import stranger
 
 
 class Api:
@@ -106,9 +108,23 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.sock.connect(self._path)
+            self._check_listener()
         except BaseException:
             self.close()
             raise
+
+
+    def _check_listener(self) -> None:
+        """Refuses the program of another user at a path where any user can listen."""
+        if not hasattr(socket, "SO_PEERCRED"):
+            return
+        peer = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _, listener, _ = struct.unpack("3i", peer)
+        if stranger(self._path, listener) is not None:
+            raise DashpotError(
+                f"user {listener} listens at unix:{self._path}, where any user can listen: nothing was sent",
+                "name the socket of your own daemon, or run as that user",
+            )
 
 
 def _refusal(answer: http.client.HTTPResponse) -> DashpotError:
@@ -130,9 +146,22 @@ def default_address() -> str:
     given = os.environ.get("DASHPOT_API")
     if given:
         return given
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and os.path.isdir(runtime):
-        return f"unix:{runtime}/dashpot/api.sock"
     if not hasattr(os, "getuid"):
         raise DashpotError("no address of an API is given", "set $DASHPOT_API to that of a daemon in a container")
-    return f"unix:/tmp/dashpot-{os.getuid()}/api.sock"
+    return f"unix:{_runtime_dir(os.getuid())}/api.sock"
+
+
+def _runtime_dir(uid: int) -> str:
+    """The directory of the sockets of a user's daemon."""
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    if given and _owner(given) in (uid, 0):
+        return f"{given}/dashpot"
+    if _owner(f"/run/user/{uid}") == uid:
+        return f"/run/user/{uid}/dashpot"
+    if uid == 0 and os.access("/run", os.W_OK):
+        return "/run/dashpot"
+    return f"/tmp/dashpot-{uid}"
+
+
+def _owner(directory: str) -> Optional[int]:
+    return os.stat(directory).st_uid if os.path.isdir(directory) else None

@@ -5,12 +5,14 @@ use std::io::ErrorKind::WouldBlock;
 use std::time::Duration;
 
 use dashpot_rules::Address;
+use dashpot_sys::Trusted;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::unix::UCred;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::error::ClientError;
@@ -47,7 +49,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 impl Connection {
     /// Connects, and tries again while the daemon's queue of connections is full.
     pub(super) async fn open(address: &Address) -> Result<Connection, ClientError> {
-        let (stream, pid) = loop {
+        let (stream, peer) = loop {
             match connect(address).await {
                 Err(error) if error.kind() == WouldBlock => {
                     tokio::time::sleep(CONNECT_EVERY).await;
@@ -59,6 +61,12 @@ impl Connection {
                 Ok(connected) => break connected,
             }
         };
+        if let (Address::Unix(path), Some(peer)) = (address, &peer)
+            && let Some(uid) = Trusted::stranger(path, peer.uid())
+        {
+            let address = address.clone();
+            return Err(ClientError::Stranger { address, uid });
+        }
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(ClientError::unexpected)?;
         // The task ends when `sender` is dropped. Its errors reach the caller through the request.
@@ -66,7 +74,7 @@ impl Connection {
         Ok(Connection {
             address: address.clone(),
             sender,
-            pid,
+            pid: peer.and_then(|peer| peer.pid()),
         })
     }
 
@@ -116,13 +124,13 @@ impl Connection {
     }
 }
 
-/// Connects to the daemon. Over a unix socket, it also returns the id of the listening process.
-async fn connect(address: &Address) -> std::io::Result<(Box<dyn Stream>, Option<i32>)> {
+/// Connects to the daemon. Over a unix socket, it also returns the listening process and its user.
+async fn connect(address: &Address) -> std::io::Result<(Box<dyn Stream>, Option<UCred>)> {
     match address {
         Address::Unix(path) => {
             let stream = UnixStream::connect(path).await?;
-            let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
-            Ok((Box::new(stream), pid))
+            let peer = stream.peer_cred()?;
+            Ok((Box::new(stream), Some(peer)))
         }
         Address::Tcp(socket) => {
             let stream = TcpStream::connect(socket).await?;

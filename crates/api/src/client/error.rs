@@ -18,6 +18,13 @@ pub enum ClientError {
         /// The kernel's error.
         error: io::Error,
     },
+    /// A program of another user listens at the address, and any user can have put it there. Nothing was sent.
+    Stranger {
+        /// Where it listens.
+        address: Address,
+        /// The user of the program.
+        uid: u32,
+    },
     /// The daemon accepted the connection, but did not answer in time.
     Silent {
         /// Where the daemon listens.
@@ -64,6 +71,11 @@ impl fmt::Display for ClientError {
                 f,
                 "no daemon at {address} ({error}): start one with 'dashpot serve', or name the one \
                  that you mean with --api"
+            ),
+            ClientError::Stranger { address, uid } => write!(
+                f,
+                "user {uid} listens at {address}, where any user can listen: nothing was sent; name the socket \
+                 of your own daemon with --api, or use dashpot as that user"
             ),
             ClientError::Silent { address, silence } => {
                 write!(f, "the daemon at {address} {silence}")

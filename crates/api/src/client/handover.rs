@@ -8,14 +8,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use dashpot_rules::Address;
+use dashpot_sys::Trusted;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
+use super::error::ClientError;
 use crate::types::{HandOver, HandedOver};
 
 /// Sends a descriptor to the daemon that listens at `socket`, and waits until the daemon serves it.
 pub fn hand_over(socket: &Path, what: &HandOver, descriptor: BorrowedFd<'_>) -> anyhow::Result<()> {
     let cannot = || format!("cannot hand over a descriptor at {}", socket.display());
     let stream = UnixStream::connect(socket).with_context(cannot)?;
+    let listener = socket_peercred(&stream).with_context(cannot)?;
+    if let Some(uid) = Trusted::stranger(socket, listener.uid.as_raw()) {
+        let address = Address::Unix(socket.to_owned());
+        return Err(ClientError::Stranger { address, uid }.into());
+    }
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');

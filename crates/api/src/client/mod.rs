@@ -13,6 +13,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use dashpot_rules::{Address, ApiAddress, Listen};
+use dashpot_sys::Trusted;
 use http::{Method, Request, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -299,7 +300,11 @@ fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, ClientError> {
     })
 }
 
+/// The token in a file, unless another user may have made the file.
 fn read_token(path: PathBuf) -> Option<String> {
+    if !Trusted::owns(&path) {
+        return None;
+    }
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned())
 }

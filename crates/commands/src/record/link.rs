@@ -9,6 +9,7 @@ use anyhow::Context;
 use dashpot_api::kernel_recording_link;
 use dashpot_daemon::http::make_private_dir;
 use dashpot_sources::Target;
+use dashpot_sys::Trusted;
 
 /// A link to a recording. Dropping this value removes the link, unless another link has replaced it.
 pub(super) struct Link {
@@ -47,7 +48,9 @@ fn link_of(target: &Target) -> PathBuf {
     }
 }
 
-/// The recording that another process is making of a target, if there is one.
+/// The recording that another process is making of a target, if there is one. A link that another user may
+/// have made does not count.
 pub fn found(target: &Target) -> Option<PathBuf> {
-    fs::read_link(link_of(target)).ok()
+    let link = link_of(target);
+    Trusted::owns(&link).then(|| fs::read_link(link).ok())?
 }

@@ -133,6 +133,19 @@ pub enum StoreError {
         /// The system's reason.
         reason: io::Error,
     },
+    /// Another user owns the file, and so can read and change the bytes of the disk.
+    #[error(
+        "disk `{disk}`: user {uid} owns {path}, and may have made it for you to find; name another file, or make it yours (`chown`)",
+        path = .path.display()
+    )]
+    OfAnother {
+        /// The name of the disk.
+        disk: String,
+        /// The disk's file.
+        path: PathBuf,
+        /// The user who owns the file.
+        uid: u32,
+    },
     /// Another disk of this daemon, or another daemon, uses the file.
     #[error(
         "disk `{disk}`: {path} is in use by another disk or daemon; stop that one, or name another file",

@@ -2,8 +2,10 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+
+use dashpot_sys::Trusted;
 
 use super::super::error::StoreError;
 use super::{FileStore, label};
@@ -26,6 +28,7 @@ impl FileStore {
         let length = request.length()?;
         let size = request.size_within(length)?;
         let file = request.open_file()?;
+        request.check_owner(&file)?;
         request.lock(&file)?;
         request.check_label(&file)?;
         Ok((FileStore::new(file, request.offset), size))
@@ -98,6 +101,20 @@ impl OpenRequest<'_> {
             }
             _ => self.failed("opened", error),
         })
+    }
+
+    /// Refuses a file that another user may have made first, in a directory where any user can make files.
+    fn check_owner(&self, file: &File) -> Result<(), StoreError> {
+        let found = file.metadata();
+        let found = found.map_err(|error| self.failed("examined", error))?;
+        match Trusted::stranger(self.path, found.uid()) {
+            Some(uid) => Err(StoreError::OfAnother {
+                disk: self.disk.into(),
+                path: self.path.into(),
+                uid,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Locks a file. Disks that only read share the lock; a disk that may write has it alone. Closing the
