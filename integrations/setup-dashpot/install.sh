@@ -5,7 +5,7 @@ set -euo pipefail
 
 tarball=$1
 sha256=${2%% *}
-place=${RUNNER_TEMP:-/tmp}/dashpot
+place=${RUNNER_TEMP:-$(mktemp -d)}/dashpot
 mkdir -p "$place"
 case $tarball in
     https://*) curl --fail --silent --show-error --location --output "$place/dashpot.tar.gz" "$tarball" ;;
