@@ -4,7 +4,7 @@ use crate::failed::check_failures;
 use dashpot_api::{Cleared, Client, ClientError};
 use dashpot_cli::ClearArgs;
 use dashpot_output::{print, print_json};
-use dashpot_text::rule::listed;
+use dashpot_text::rule::cleared as cleared_words;
 
 /// Removes rules, and prints their ids.
 pub fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
@@ -18,7 +18,7 @@ pub fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
             "no rule was armed; the I/Os that cleared rules held are released\n".to_owned()
         }
         [] => "no rule was armed\n".to_owned(),
-        ids => format!("cleared {}\n", listed(ids)),
+        ids => cleared_words(ids, done.held, done.hung) + "\n",
     })?;
     check_failures(&done.failed)
 }

@@ -138,10 +138,10 @@ fn ends_at_a_command(words: impl Iterator<Item = OsString>) -> bool {
     words.last().is_some_and(|word| word == "--")
 }
 
-/// Clears a rule whose command has ended. A missing rule or daemon is only reported, because the
+/// Ends a rule whose command has ended. A missing rule or daemon is only reported, because the
 /// exit status must be the command's.
 fn disarm(client: &Client, id: u32) {
-    match client.clear(&id.to_string(), false) {
+    match client.end(id) {
         Ok(_) => {}
         Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => {
             complain(format_args!(

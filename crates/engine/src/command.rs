@@ -105,9 +105,8 @@ pub enum Command {
     Clear {
         /// The rules to remove.
         target: Target,
-        /// Whether to complete the zios that the rules hold. If not, the zios stay held. For a whole disk,
-        /// the command also completes the zios that are still held by rules that were removed earlier.
-        release: bool,
+        /// The zios that the command completes, of those that the rules hold.
+        release: Release,
     },
     /// Makes new zios of a disk wait before they choose a lane. The engine answers when all zios that the
     /// disk has already issued have ended.
@@ -155,13 +154,33 @@ pub enum Target {
     All,
 }
 
+/// The zios that the removal of rules completes, of those that the rules hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// None: a zio keeps its target, and a zio that hangs goes on hanging.
+    Nothing,
+    /// The zios that the rules hang. Zios with a delay keep their targets. So a rule ends with what armed it.
+    Hung,
+    /// All. For a whole disk, also the zios that are still held by rules that were removed earlier.
+    All,
+}
+
+/// The zios that removed rules still hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// How many zios have not yet reached the target that the rules gave them.
+    pub held: u64,
+    /// How many of these never end by themselves.
+    pub hung: u64,
+}
+
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The command is done.
     Done,
-    /// The command removed these rules, listed in the order of their ids.
-    Cleared(Vec<RuleId>),
+    /// The command removed these rules, listed in the order of their ids, and left these zios held.
+    Cleared(Vec<RuleId>, Left),
     /// The disk is suspended, and some zios may still be in flight.
     Suspended {
         /// The number of zios in flight.

@@ -16,12 +16,12 @@ use crate::command::{Action, Answer, CommandError, CommandId};
 use crate::deadlines::Deadlines;
 use crate::depths::DepthTimes;
 use crate::flight::{Flight, Flights, State};
-use crate::inject::{Gaps, Injector, RuleId, RuleSpec};
+use crate::inject::{Gaps, Injector, Kind, RuleId, RuleSpec};
 use crate::occupancy::Occupancy;
 use crate::stats::{DiskStats, InFlight, Wait};
 use crate::suspension::Suspension;
 use crate::time::{Duration, Instant};
-use crate::zio::{Errno, Op, OpSet, Outcome, ZioId};
+use crate::zio::{DiskId, Errno, Op, OpSet, Outcome, ZioId};
 
 /// The parts of the engine that a disk uses during one step.
 pub(crate) struct Context<'a> {
@@ -275,12 +275,12 @@ impl Disk {
         ctx.actions.push(Action::Drop(flight.zio.id));
     }
 
-    /// Ends the holds that removed rules have placed on a zio. The caller may remove the rules before or
+    /// Ends those holds on a zio that are `gone` by their rule and kind. The caller may remove the rules before or
     /// after this call. `order` is the zio's order of issue. If the zio with this order has ended, this
     /// function does nothing.
     pub(crate) fn release(
         &mut self,
-        gone: impl Fn(RuleId) -> bool,
+        gone: impl Fn(RuleId, Kind) -> bool,
         id: ZioId,
         order: u64,
         flights: &mut Flights,
@@ -306,12 +306,16 @@ impl Disk {
 
     pub(crate) fn update(
         &mut self,
+        disk: DiskId,
         rule: RuleId,
         spec: RuleSpec,
         flights: &mut Flights,
         ctx: &mut Context<'_>,
     ) {
-        let moved = self.injector.update(rule, spec, ctx.now, &self.clients);
+        let held = flights.of_disk(disk).map(|flight| flight.bookings);
+        let moved = self
+            .injector
+            .update(rule, spec, ctx.now, &self.clients, held);
         self.reschedule(&moved, flights, ctx);
     }
 

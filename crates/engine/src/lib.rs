@@ -40,7 +40,7 @@ mod zio;
 
 pub use bytes::{Buf, Move, Segment, Span};
 pub use client::{CLIENTS_TOLD_APART, ClientId, glob_matches, glob_matches_by};
-pub use command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
+pub use command::{Action, Answer, Command, CommandError, CommandId, Input, Left, Release, Target};
 pub use depths::{DepthSummary, DepthTimes};
 pub use engine::{DiskConfig, Engine};
 pub use errno::CallErrno;

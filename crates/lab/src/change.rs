@@ -7,7 +7,7 @@
 use dashpot_daemon::Registry;
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::Tunables;
-use dashpot_engine::{Command, DiskId, Duration, PoolId, Target};
+use dashpot_engine::{Command, DiskId, Duration, PoolId, Release, Target};
 use dashpot_rules::{ParseError, PoolSpec, parse_disk_injection, parse_wait};
 use dashpot_sim::scenario::DiskSpec;
 
@@ -207,7 +207,7 @@ impl State<'_> {
         self.registry.remove(&gone);
         let clear = |target| Command::Clear {
             target,
-            release: false,
+            release: Release::Nothing,
         };
         Ok(targets.into_iter().map(clear).collect())
     }

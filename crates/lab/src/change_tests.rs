@@ -2,7 +2,7 @@ use std::path::Path;
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::Tunable;
-use dashpot_engine::{Command, DiskId, Duration, PoolId, Target};
+use dashpot_engine::{Command, DiskId, Duration, PoolId, Release, Target};
 
 use crate::simulation::parse;
 
@@ -63,7 +63,7 @@ clear = "all"
     assert_eq!(suspend.1, suspended);
     let cleared = |target| Command::Clear {
         target,
-        release: false,
+        release: Release::Nothing,
     };
     assert_eq!(clear.1, cleared(Target::Rule(RuleId(2))));
     assert_eq!(resume.1, Command::Resume(DiskId(0)));

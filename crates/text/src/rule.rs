@@ -24,12 +24,40 @@ pub fn listed(ids: &[u32]) -> String {
     format!("{noun} {}", numbers.join(", "))
 }
 
+/// The rules that were cleared, and the I/Os that they still hold, of which `hung` never end by themselves.
+pub fn cleared(ids: &[u32], held: u64, hung: u64) -> String {
+    let left = match (held, hung) {
+        (0, _) => return format!("cleared {}", listed(ids)),
+        (_, 0) => "until they are due".to_owned(),
+        (all, some) if all == some => format!("for ever: {LETS_GO}"),
+        (_, some) => format!("until they are due, but {some} for ever: {LETS_GO}"),
+    };
+    let ios = count_of(held);
+    format!("cleared {}; {ios} still held, {left}", listed(ids))
+}
+
+/// The command that ends the I/Os that cleared rules hang.
+const LETS_GO: &str = "'dashpot clear DISK --release' lets them go";
+
+fn count_of(ios: u64) -> String {
+    match ios {
+        1 => "1 I/O is".to_owned(),
+        count => format!("{count} I/Os are"),
+    }
+}
+
 /// A note about a rule that has injected nothing, or that has ended. `None` for every other rule.
 pub fn note(rule: &Rule) -> Option<String> {
     let why = match (&rule.why_nothing, rule.state) {
         (Some(why), _) if rule.present().matched == 0 => why.clone(),
         (Some(why), _) => format!("matched, injected nothing: {why}"),
-        (None, RuleState::Ended) => "ended".to_owned(),
+        (None, RuleState::Ended) => match rule.counters.now {
+            0 => "ended".to_owned(),
+            held => format!(
+                "ended, and {} still held until they are due",
+                count_of(held)
+            ),
+        },
         (None, RuleState::Waiting | RuleState::Active | RuleState::Cleared) => return None,
     };
     Some(format!("rule {}: {why}", rule.id))

@@ -9,6 +9,7 @@ use dashpot_api::{
 };
 use dashpot_observe::Layer;
 use dashpot_sources::between;
+use dashpot_text::rule::cleared;
 
 use crate::ask::Ask;
 use crate::frame::{ClientFrame, Condition, DiskFrame, Done, Frame};
@@ -104,8 +105,8 @@ impl Daemon {
                 Ok(said::armed(&rules))
             }
             Ask::Clear { rule } => {
-                let cleared = self.client.clear(&rule.to_string(), false)?;
-                Ok(said::cleared(&cleared.cleared))
+                let done = self.client.clear(&rule.to_string(), false)?;
+                Ok(cleared(&done.cleared, done.held, done.hung))
             }
             Ask::Suspend { disk } => self.suspend(disk),
             Ask::Resume { disk } => {

@@ -1,16 +1,12 @@
 //! The lines that tell the user the results of requests, in the same words for every source.
 
 use dashpot_api::Rule;
-use dashpot_text::rule::{listed, understood};
+use dashpot_text::rule::understood;
 
 /// The rules as the source has parsed them.
 pub(crate) fn armed(rules: &[Rule]) -> String {
     let each: Vec<String> = rules.iter().map(understood).collect();
     each.concat().trim_end().replace('\n', "; ")
-}
-
-pub(crate) fn cleared(rules: &[u32]) -> String {
-    format!("cleared {}", listed(rules))
 }
 
 pub(crate) fn suspended(disk: &str, in_flight: u32) -> String {

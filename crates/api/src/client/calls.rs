@@ -212,6 +212,12 @@ impl Client {
         self.delete(&format!("/v1/rules/{}?release={release}", segment(key)))
     }
 
+    /// Clears the rule with this id, because the purpose for which it was armed has ended. The zios that the
+    /// rule hangs complete at once; zios with a delay complete when they are due.
+    pub fn end(&self, id: u32) -> Result<Cleared, ClientError> {
+        self.delete(&format!("/v1/rules/{id}?release_hung=true"))
+    }
+
     /// Like [`Client::clear`], for all rules of a disk.
     pub fn clear_disk(&self, disk: &str, release: bool) -> Result<Cleared, ClientError> {
         self.delete(&format!(

@@ -79,6 +79,10 @@ pub struct Resumed {
 pub struct Cleared {
     /// The ids of the rules that were cleared.
     pub cleared: Vec<u32>,
+    /// Number of zios that these rules still hold, and that complete when they are due.
+    pub held: u64,
+    /// How many of these zios hang, and never complete by themselves.
+    pub hung: u64,
     /// The disks whose rules could not be cleared.
     pub failed: Vec<Failure>,
 }

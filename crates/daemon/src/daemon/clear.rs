@@ -2,7 +2,7 @@
 //! the disks of the other shards.
 
 use dashpot_engine::inject::RuleId;
-use dashpot_engine::{Answer, Command, DiskId, Target};
+use dashpot_engine::{Answer, Command, DiskId, Left, Release, Target};
 use dashpot_rules::Injection;
 use tokio::sync::MutexGuard;
 
@@ -26,8 +26,19 @@ pub enum Scope {
 pub struct Cleared {
     /// The rules that were removed.
     pub rules: Vec<RuleId>,
+    /// The zios that these rules still hold.
+    pub left: Left,
     /// The indices of the disks with rules that could not be cleared, and the reasons.
     pub failed: Vec<(usize, Refusal)>,
+}
+
+impl Cleared {
+    fn add(&mut self, more: Cleared) {
+        self.rules.extend(more.rules);
+        self.left.held += more.left.held;
+        self.left.hung += more.left.hung;
+        self.failed.extend(more.failed);
+    }
 }
 
 /// The result of a reset.
@@ -38,26 +49,24 @@ pub struct Reset {
 }
 
 impl Daemon {
-    /// Removes rules. With `release`, all zios held by these rules complete at once.
-    pub async fn clear(&self, scope: &Scope, release: bool) -> Result<Cleared, Refusal> {
+    /// Removes rules. `release` says which of the zios that these rules hold complete at once.
+    pub async fn clear(&self, scope: &Scope, release: Release) -> Result<Cleared, Refusal> {
         let mut registry = self.registry.lock().await;
-        let rules = match scope {
-            Scope::Rule(key) => self.clear_rules(&mut registry, key, release).await?,
+        match scope {
+            Scope::Rule(key) => self.clear_rules(&mut registry, key, release).await,
             Scope::Disk(name) => {
                 let disk = self.disk(name)?;
-                self.clear_disk(&mut registry, disk, release).await?
+                self.clear_disk(&mut registry, disk, release).await
             }
-            Scope::All => return Ok(self.clear_all(&mut registry, release).await),
-        };
-        let failed = Vec::new();
-        Ok(Cleared { rules, failed })
+            Scope::All => Ok(self.clear_all(&mut registry, release).await),
+        }
     }
 
     /// Restores the state in which the lab starts: releases and clears every rule, forgets cleared rules,
     /// resumes every disk, and arms the lab's rules. A reset keeps the counters of disks.
     pub async fn reset(&self) -> Reset {
         let mut registry = self.registry.lock().await;
-        let mut cleared = self.clear_all(&mut registry, true).await;
+        let mut cleared = self.clear_all(&mut registry, Release::All).await;
         registry.past.forget();
         let mut armed = Vec::new();
         for (disk, _) in self.disks() {
@@ -88,11 +97,15 @@ impl Daemon {
         Ok(armed)
     }
 
-    async fn clear_all(&self, registry: &mut MutexGuard<'_, Registry>, release: bool) -> Cleared {
+    async fn clear_all(
+        &self,
+        registry: &mut MutexGuard<'_, Registry>,
+        release: Release,
+    ) -> Cleared {
         let mut cleared = Cleared::default();
         for (disk, _) in self.disks() {
             match self.clear_disk(registry, disk, release).await {
-                Ok(rules) => cleared.rules.extend(rules),
+                Ok(of_disk) => cleared.add(of_disk),
                 Err(refusal) => cleared.failed.push((disk, refusal)),
             }
         }
@@ -104,8 +117,8 @@ impl Daemon {
         &self,
         registry: &mut MutexGuard<'_, Registry>,
         disk: usize,
-        release: bool,
-    ) -> Result<Vec<RuleId>, Refusal> {
+        release: Release,
+    ) -> Result<Cleared, Refusal> {
         let clear = |disk| Command::Clear {
             target: Target::Disk(disk),
             release,
@@ -117,13 +130,13 @@ impl Daemon {
         &self,
         registry: &mut MutexGuard<'_, Registry>,
         key: &str,
-        release: bool,
-    ) -> Result<Vec<RuleId>, Refusal> {
-        let mut cleared = Vec::new();
+        release: Release,
+    ) -> Result<Cleared, Refusal> {
+        let mut cleared = Cleared::default();
         for record in registry.find(key)? {
             let target = Target::Rule(record.id);
             let clear = |_| Command::Clear { target, release };
-            cleared.extend(self.clear_with(registry, record.disk, clear).await?);
+            cleared.add(self.clear_with(registry, record.disk, clear).await?);
         }
         Ok(cleared)
     }
@@ -133,17 +146,21 @@ impl Daemon {
         registry: &mut MutexGuard<'_, Registry>,
         disk: usize,
         build: impl FnOnce(DiskId) -> Command,
-    ) -> Result<Vec<RuleId>, Refusal> {
+    ) -> Result<Cleared, Refusal> {
         let last = self.ask_snapshot(disk, 0)?;
-        let Answer::Cleared(ids) = self.command(disk, build).await? else {
-            return Ok(Vec::new());
+        let Answer::Cleared(rules, left) = self.command(disk, build).await? else {
+            return Ok(Cleared::default());
         };
-        let removed = registry.remove(&ids);
+        let removed = registry.remove(&rules);
         if let Ok(last) = last.await {
             for record in removed {
                 registry.past.remember(record, &last);
             }
         }
-        Ok(ids)
+        Ok(Cleared {
+            rules,
+            left,
+            failed: Vec::new(),
+        })
     }
 }

@@ -1,17 +1,19 @@
-//! Leased rules end when their client's connection ends, because a client that is killed clears
-//! nothing.
+//! Leased rules end when their client's connection ends, because a client that is killed clears nothing. The
+//! I/Os that such rules hang end with them, because nobody is left who could release them.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use dashpot_engine::Release;
 use dashpot_engine::inject::RuleId;
 use hyper::body::{Body, Bytes, Frame};
 
 use crate::{Daemon, Scope};
 
-/// Some rules. Dropping the lease clears those of the rules that are still armed.
+/// Some rules. Dropping the lease clears those of the rules that are still armed, and completes the zios that
+/// they hang.
 pub(super) struct Lease {
     daemon: Arc<Daemon>,
     rules: Vec<RuleId>,
@@ -50,7 +52,8 @@ impl Drop for Lease {
             for rule in rules {
                 // This fails if the rule is already gone: a client that ends normally clears its rules
                 // itself.
-                let _ = daemon.clear(&Scope::Rule(rule.0.to_string()), false).await;
+                let scope = Scope::Rule(rule.0.to_string());
+                let _ = daemon.clear(&scope, Release::Hung).await;
             }
         });
     }

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 
 use super::Engine;
 use super::part::Part;
-use crate::command::{Action, Answer, Command, CommandError, CommandId, Target};
+use crate::command::{Action, Answer, Command, CommandError, CommandId, Left, Release, Target};
 use crate::flight::State;
 use crate::inject::{GroupId, RULES_MAX, Rule, RuleId, RuleSpec};
 use crate::pool::{Pool, Step, Tunable};
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Errno, PoolId, ZioId};
 
 impl Engine {
@@ -79,9 +79,9 @@ impl Engine {
         actions: &mut Vec<Action>,
     ) -> Result<Answer, CommandError> {
         check(&spec)?;
-        let disk = self.disk_of_rule(rule)?;
-        self.with_disk(disk, actions, |disk, flights, ctx| {
-            disk.update(rule, spec, flights, ctx);
+        let id = self.disk_of_rule(rule)?;
+        self.with_disk(id, actions, |disk, flights, ctx| {
+            disk.update(id, rule, spec, flights, ctx);
         });
         Ok(Answer::Done)
     }
@@ -89,16 +89,22 @@ impl Engine {
     fn clear(
         &mut self,
         target: Target,
-        release: bool,
+        release: Release,
         actions: &mut Vec<Action>,
     ) -> Result<Answer, CommandError> {
         let mut cleared = Vec::new();
         // Zios that are still held by rules removed earlier belong to no rule, so only a command for the
         // whole disk releases them.
-        let whole = !matches!(target, Target::Rule(_));
+        let whole = release == Release::All && !matches!(target, Target::Rule(_));
+        let mut left = Left::default();
         for (disk, rules) in self.rules_of(target)? {
-            if release {
-                self.release(disk, (!whole).then(|| rules.clone()), actions);
+            if release == Release::All {
+                self.release(disk, (!whole).then(|| rules.clone()), false, actions);
+            } else {
+                if release == Release::Hung {
+                    self.release(disk, Some(rules.clone()), true, actions);
+                }
+                self.count_left(disk, &rules, release, &mut left);
             }
             self.with_disk(disk, actions, |disk, flights, ctx| {
                 disk.remove(&rules, flights, ctx);
@@ -106,16 +112,42 @@ impl Engine {
             cleared.extend(rules);
         }
         cleared.sort_unstable();
-        Ok(Answer::Cleared(cleared))
+        Ok(Answer::Cleared(cleared, left))
     }
 
-    /// Releases the zios that these rules hold; if `rules` is `None`, releases the zios that any rule
-    /// holds.
-    fn release(&mut self, disk: DiskId, rules: Option<Vec<RuleId>>, actions: &mut Vec<Action>) {
+    /// Counts the zios that these rules hold, and that `release` leaves held.
+    fn count_left(&self, disk: DiskId, rules: &[RuleId], release: Release, left: &mut Left) {
+        let injector = &self.disks[disk.0 as usize].injector;
+        for flight in self.zios(disk).flights.of_disk(disk) {
+            let is_held = matches!(flight.state, State::HeldBefore | State::Held | State::Store)
+                && flight.target > self.now;
+            let stays = release == Release::Nothing || !injector.hangs(flight);
+            if is_held && stays && injector.is_decided_by(rules, flight) {
+                left.held += 1;
+                left.hung += u64::from(flight.target == Instant::NEVER);
+            }
+        }
+    }
+
+    /// Releases the zios that these rules hold, or only those that they hang; if `rules` is `None`, releases
+    /// the zios that any rule holds.
+    fn release(
+        &mut self,
+        disk: DiskId,
+        rules: Option<Vec<RuleId>>,
+        only_hung: bool,
+        actions: &mut Vec<Action>,
+    ) {
         let held = self.listed(disk, |state| {
             matches!(state, State::HeldBefore | State::Held | State::Store)
         });
-        self.in_parts(Part::Release { disk, rules, held }, actions);
+        let part = Part::Release {
+            disk,
+            rules,
+            only_hung,
+            held,
+        };
+        self.in_parts(part, actions);
     }
 
     /// The rules to which a command applies, by disk, in the order of their ids.
@@ -203,7 +235,7 @@ impl Engine {
         for disk in (0..self.disks.len() as u32).map(DiskId) {
             if self.is_pooled(disk) {
                 // The disk exists, so the engine never refuses this command.
-                let _ = self.clear(Target::Disk(disk), true, actions);
+                let _ = self.clear(Target::Disk(disk), Release::All, actions);
                 self.resume(disk, actions);
                 continue;
             }

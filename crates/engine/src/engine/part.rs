@@ -13,10 +13,11 @@ pub(super) type Listed = VecDeque<(u64, ZioId)>;
 #[derive(Debug)]
 pub(super) enum Part {
     /// Rules have been cleared, and the zios that they hold are still to be released. If `rules` is `None`,
-    /// the zios that any rule holds are released.
+    /// the zios that any rule holds are released. If `only_hung`, no delay ends.
     Release {
         disk: DiskId,
         rules: Option<Vec<RuleId>>,
+        only_hung: bool,
         held: Listed,
     },
     /// A disk is resumed, and its suspended zios are still to be issued.

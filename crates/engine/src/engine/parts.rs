@@ -7,7 +7,7 @@ use super::Engine;
 use super::part::{Listed, Part, ZIOS_PER_STEP};
 use crate::command::Action;
 use crate::flight::State;
-use crate::inject::RuleId;
+use crate::inject::{Kind, RuleId};
 use crate::time::Instant;
 use crate::zio::{DiskId, ZioId};
 
@@ -43,10 +43,20 @@ impl Engine {
             Part::Release {
                 disk,
                 rules,
+                only_hung,
                 mut held,
             } => {
-                self.release_some(disk, rules.as_deref(), first(most, &mut held), actions);
-                (!held.is_empty()).then_some(Part::Release { disk, rules, held })
+                let gone = |rule, kind| {
+                    let of_rules = || rules.as_ref().is_none_or(|rules| rules.contains(&rule));
+                    (kind == Kind::Hang || !only_hung) && of_rules()
+                };
+                self.release_some(disk, gone, first(most, &mut held), actions);
+                (!held.is_empty()).then_some(Part::Release {
+                    disk,
+                    rules,
+                    only_hung,
+                    held,
+                })
             }
             Part::Resume(disk) => {
                 let is_done = self.with_disk(disk, actions, |disk, flights, ctx| {
@@ -73,14 +83,13 @@ impl Engine {
     fn release_some(
         &mut self,
         disk: DiskId,
-        rules: Option<&[RuleId]>,
+        gone: impl Fn(RuleId, Kind) -> bool,
         held: impl Iterator<Item = (u64, ZioId)>,
         actions: &mut Vec<Action>,
     ) {
-        let gone = |rule| rules.is_none_or(|rules| rules.contains(&rule));
         self.with_disk(disk, actions, |disk, flights, ctx| {
             for (order, zio) in held {
-                disk.release(gone, zio, order, flights, ctx);
+                disk.release(&gone, zio, order, flights, ctx);
             }
         });
     }

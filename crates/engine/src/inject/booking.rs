@@ -18,7 +18,7 @@ pub(crate) struct BookingId(u32);
 pub(crate) enum Kind {
     /// Holds the zio. If there is a lane, the lane serves the zio.
     Delay { lane: Option<u32> },
-    /// Holds the zio for ever.
+    /// Holds the zio until the rule ends, which may be never.
     Hang,
     /// Fails the zio.
     Fail,

@@ -110,6 +110,13 @@ impl Injector {
         }
     }
 
+    /// Whether one of these rules, which must be sorted by id, decides a zio.
+    pub(crate) fn is_decided_by(&self, rules: &[RuleId], flight: &Flight) -> bool {
+        let mut bookings = self.bookings.of_zio(flight.bookings);
+        bookings
+            .any(|booking| rules.binary_search(&booking.rule).is_ok() && decides(booking, flight))
+    }
+
     /// Counts a zio for the rules that decide it according to its current bookings.
     fn count(&mut self, flight: &Flight) {
         self.count_with(flight, true, |now| *now += 1);
@@ -180,12 +187,12 @@ impl Injector {
         }
     }
 
-    /// Ends the holds that removed rules have placed on a zio. The caller may remove the rules before or
-    /// after this call. Returns whether there were any holds.
+    /// Ends those holds on a zio that are `gone` by their rule and kind. The caller may remove the rules
+    /// before or after this call. Returns whether there were any such holds.
     pub(crate) fn release(
         &mut self,
         now: Instant,
-        gone: impl Fn(RuleId) -> bool,
+        gone: impl Fn(RuleId, Kind) -> bool,
         flight: &mut Flight,
     ) -> bool {
         self.uncount(flight);
@@ -193,7 +200,8 @@ impl Injector {
         let mut released = false;
         while let Some(id) = flight.bookings {
             let next = self.bookings.get(id).next_of_zio;
-            if gone(self.bookings.get(id).rule) {
+            let Booking { rule, kind, .. } = *self.bookings.get(id);
+            if gone(rule, kind) {
                 released = true;
                 self.close(now, id);
             } else {
@@ -203,7 +211,11 @@ impl Injector {
             flight.bookings = next;
         }
         flight.bookings = self.reverse(kept);
-        if let Some(transfer) = flight.transfer.take_if(|transfer| gone(transfer.rule)) {
+        let passes = Kind::Transfer { queued: true };
+        if let Some(transfer) = flight
+            .transfer
+            .take_if(|transfer| gone(transfer.rule, passes))
+        {
             released = true;
             self.end_transfer(transfer);
         }

@@ -95,7 +95,8 @@ impl Injector {
 
     fn fault(&mut self, rule: usize, flight: &mut Flight) -> Option<Errno> {
         let Effect::Fail { errno, work } = self.rules[rule].spec.effect else {
-            self.promise(rule, flight, Kind::Hang, flight.charged, Duration::MAX);
+            let lasts = self.rules[rule].hangs_for(flight.charged);
+            self.promise(rule, flight, Kind::Hang, flight.charged, lasts);
             self.schedule(flight);
             return None;
         };
@@ -288,13 +289,15 @@ impl Injector {
     }
 
     /// Replaces the specification of a rule. Lanes that remain keep their bookings. The rule's transfers stay
-    /// in the queue if the rule still has a bandwidth. Returns the zios that are served sooner now.
+    /// in the queue if the rule still has a bandwidth. `held` has the bookings of the zios that may hang.
+    /// Returns the zios whose times have changed.
     pub(crate) fn update(
         &mut self,
         id: RuleId,
         spec: RuleSpec,
         now: Instant,
         clients: &Clients,
+        held: impl Iterator<Item = Option<BookingId>>,
     ) -> Vec<ZioId> {
         let mut moved = Vec::new();
         let Ok(index) = self.index(id) else {
@@ -319,8 +322,27 @@ impl Injector {
             self.bandwidth
                 .forget(gone, now, &mut self.bookings, &mut moved);
         }
+        self.hang_until_the_end(index, held, &mut moved);
         self.survey();
         moved
+    }
+
+    /// Makes the zios that a rule hangs wait until the rule's new end.
+    fn hang_until_the_end(
+        &mut self,
+        index: usize,
+        held: impl Iterator<Item = Option<BookingId>>,
+        moved: &mut Vec<ZioId>,
+    ) {
+        let rule = &self.rules[index];
+        for hang in held.flatten() {
+            let booking = self.bookings.get_mut(hang);
+            // A zio that hangs has no other booking.
+            if booking.kind == Kind::Hang && booking.rule == rule.id {
+                booking.service = rule.hangs_for(booking.start);
+                moved.push(booking.zio);
+            }
+        }
     }
 
     /// Removes rules. `rules` must be sorted by id. Zios keep the times that these rules have booked for
@@ -415,6 +437,12 @@ impl Injector {
             _ => None,
         });
         (rule, lane)
+    }
+
+    /// Whether a rule hangs a zio. Such a zio has no other booking.
+    pub(crate) fn hangs(&self, flight: &Flight) -> bool {
+        let first = flight.bookings.map(|first| self.bookings.get(first));
+        first.is_some_and(|booking| booking.kind == Kind::Hang)
     }
 
     /// The rule that holds a zio, if one does.

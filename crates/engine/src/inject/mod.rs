@@ -9,6 +9,7 @@ mod rule;
 mod service;
 pub(crate) mod spec;
 
+pub(crate) use booking::Kind;
 pub(crate) use fate::Gaps;
 pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;

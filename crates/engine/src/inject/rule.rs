@@ -109,6 +109,14 @@ impl Rule {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
+    /// How long the rule hangs a zio from `charged` on: until its own end.
+    pub(crate) fn hangs_for(&self, charged: Instant) -> Duration {
+        match self.ends {
+            Instant::NEVER => Duration::MAX,
+            ends => ends.since(charged),
+        }
+    }
+
     /// Whether the rule applies to `zio`, which counts as the operations `ops`. Counts the zio if it matches.
     #[inline]
     pub(crate) fn triggers(&mut self, now: Instant, zio: &Zio, ops: OpSet) -> bool {

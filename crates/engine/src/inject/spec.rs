@@ -67,7 +67,7 @@ pub enum Effect {
         /// Whether the store still does the work (zinject's `io`), or is not asked.
         work: bool,
     },
-    /// Never completes a zio, unless a command releases it.
+    /// Holds a zio until the rule ends, or until a command releases the zio.
     Hang,
     /// Has no effect of its own, so only the rule's bandwidth slows zios down.
     Pass,

@@ -3,7 +3,7 @@
 use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
     Action, ClientId, Command, CommandId, DiskConfig, Duration, Engine, Errno, Input, Instant, Op,
-    Target, Wait, Zio, ZioId,
+    Release, Target, Wait, Zio, ZioId,
 };
 
 use crate::machine::DISK;
@@ -130,7 +130,7 @@ fn what_is_released_is_released_in_parts_and_at_once() {
         let mut engine = held(mode);
         let clear = Command::Clear {
             target,
-            release: true,
+            release: Release::All,
         };
         let clear = Input::Command(CommandId(2), clear);
         let (most, completed) = drain(&mut engine, ms(1), clear);
@@ -148,7 +148,7 @@ fn an_id_that_is_used_again_is_not_released() {
     let mut actions = Vec::new();
     let clear = Command::Clear {
         target: Target::Disk(DISK),
-        release: true,
+        release: Release::All,
     };
     engine.step(ms(1), Input::Command(CommandId(2), clear), &mut actions);
     let last = ZioId(ZIOS - 1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dashpot_engine::inject::{
     Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
 };
-use dashpot_engine::{ClientId, Command, Duration, Errno, Op, OpSet, Ratio, Target};
+use dashpot_engine::{ClientId, Command, Duration, Errno, Op, OpSet, Ratio, Release, Target};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -50,7 +50,7 @@ pub(crate) enum Event {
     /// Updates the armed rule at this index, modulo the number of armed rules.
     Update(usize, RuleSpec),
     /// Clears the armed rule at this index, or all rules if there is no index.
-    Clear(Option<usize>, bool),
+    Clear(Option<usize>, Release),
 }
 
 /// How a replay of the history ends the zios that remain at its end.
@@ -132,8 +132,12 @@ fn gaps() -> impl Strategy<Value = u64> {
 }
 
 fn events(scope: Scope) -> impl Strategy<Value = Event> {
-    let clear = (option::of(0..8_usize), any::<bool>())
-        .prop_map(move |(nth, release)| Event::Clear(nth, release && scope.release));
+    let releases = match scope.release {
+        true => vec![Release::Nothing, Release::Hung, Release::All],
+        false => vec![Release::Nothing],
+    };
+    let clear = (option::of(0..8_usize), select(releases))
+        .prop_map(|(nth, release)| Event::Clear(nth, release));
     let suspend = (option::of(spans(scope)), any::<bool>())
         .prop_map(|(lasts, now)| Event::Suspend { lasts, now });
     let join = (
@@ -355,7 +359,7 @@ impl<M: Machine> Play<M> {
             Ending::Abort => {}
             Ending::Release => {
                 self.driver.command(Command::Resume(DISK));
-                self.clear(None, true);
+                self.clear(None, Release::All);
             }
             Ending::Fail => {
                 self.driver.command(Command::FailHeld(Errno::Shutdown));
@@ -381,7 +385,7 @@ impl<M: Machine> Play<M> {
         self.armed.get(nth % self.armed.len().max(1)).copied()
     }
 
-    fn clear(&mut self, nth: Option<usize>, release: bool) {
+    fn clear(&mut self, nth: Option<usize>, release: Release) {
         let target = match nth {
             None => Target::All,
             Some(nth) => match self.nth(nth) {

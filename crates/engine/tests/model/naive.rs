@@ -11,7 +11,7 @@ mod times;
 use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
     Action, Answer, ClientId, Command, CommandError, CommandId, DiskId, Duration, Errno, Input,
-    Instant, Op, OpSet, Outcome, Random, Target, Wait, Zio, ZioId,
+    Instant, Left, Op, OpSet, Outcome, Random, Release, Target, Wait, Zio, ZioId,
 };
 
 use crate::machine::{DISK, Machine, RuleState, Waiting};
@@ -339,12 +339,17 @@ fn server_free(transfers: &[Transfer]) -> Instant {
 }
 
 impl Charge {
+    /// Whether one of the rules in `gone` hangs the zio.
+    fn hangs_by(&self, gone: &impl Fn(RuleId) -> bool) -> bool {
+        let fault = self.fault.as_ref();
+        fault.is_some_and(|(rule, fault)| matches!(fault, Fault::Hang(..)) && gone(*rule))
+    }
+
     /// Ends the holds of the rules in `gone`, because a command has cleared these rules and released their
     /// zios.
     fn forget(&mut self, gone: &impl Fn(RuleId) -> bool, now: Instant) {
         self.released = now;
-        let hangs = |fault: &(RuleId, Fault)| matches!(fault.1, Fault::Hang(_));
-        if self.fault.as_ref().is_some_and(|f| hangs(f) && gone(f.0)) {
+        if self.hangs_by(gone) {
             self.fault = None;
         }
         self.rate = self.rate.filter(|(_, rule, _)| !gone(*rule));

@@ -22,7 +22,8 @@ pub(crate) struct Rule {
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Fault {
     Fail(Errno, bool),
-    Hang(Mode),
+    /// Hangs the zio until this moment.
+    Hang(Mode, Instant),
 }
 
 impl Rule {
@@ -62,10 +63,16 @@ impl Rule {
         }
     }
 
+    /// When the rule stops applying.
+    pub(crate) fn ends(&self) -> Instant {
+        let lasts = self.spec.lasts.unwrap_or(Duration::MAX);
+        self.armed + self.spec.after + lasts
+    }
+
     pub(crate) fn fault(&self) -> Option<Fault> {
         match self.spec.effect {
             Effect::Fail { errno, work } => Some(Fault::Fail(errno, work)),
-            Effect::Hang => Some(Fault::Hang(self.spec.mode)),
+            Effect::Hang => Some(Fault::Hang(self.spec.mode, self.ends())),
             Effect::Delay { .. } | Effect::Pass => None,
         }
     }

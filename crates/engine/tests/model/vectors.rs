@@ -7,8 +7,8 @@ use dashpot_engine::inject::{
     Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
 };
 use dashpot_engine::{
-    Answer, ClientId, Command, CommandError, Duration, Engine, Errno, Instant, Op, OpSet, Ratio,
-    Target,
+    Answer, ClientId, Command, CommandError, Duration, Engine, Errno, Instant, Left, Op, OpSet,
+    Ratio, Release, Target,
 };
 
 use crate::driver::{Ask, Driver, End};
@@ -97,12 +97,16 @@ fn inject<M: Machine>(driver: &mut Driver<M>, group: u32, id: u32, spec: RuleSpe
     assert_eq!(answer, Answer::Done);
 }
 
-fn clear<M: Machine>(driver: &mut Driver<M>, id: u32, release: bool) {
+fn clear<M: Machine>(driver: &mut Driver<M>, id: u32, release: Release) -> Left {
     let answer = driver.order(Command::Clear {
         target: Target::Rule(RuleId(id)),
         release,
     });
-    assert_eq!(answer, Answer::Cleared(vec![RuleId(id)]));
+    let Answer::Cleared(cleared, left) = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(cleared, vec![RuleId(id)]);
+    left
 }
 
 fn rule<M: Machine>(driver: &Driver<M>, id: u32) -> RuleState {

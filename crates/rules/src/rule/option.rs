@@ -95,7 +95,7 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
     RuleOption {
         id: "hang",
         long: Some("hang"),
-        help: "Never complete, unless released",
+        help: "Hold until the rule ends or is released",
         excludes: &["bandwidth"],
         set: |draft, _| {
             draft.hang = true;

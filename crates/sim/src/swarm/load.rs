@@ -1,7 +1,7 @@
 //! Random clients and commands.
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
-use dashpot_engine::{Command, DiskId, Duration, Op, PoolId, Ratio, Target as Rules};
+use dashpot_engine::{Command, DiskId, Duration, Op, PoolId, Ratio, Release, Target as Rules};
 
 use super::dice::Dice;
 use super::lab::{group, rule, tuning};
@@ -149,7 +149,11 @@ fn commands(scenario: &mut Scenario, dice: &mut Dice) {
             ),
             2 => Command::Clear {
                 target: Rules::Disk(disk),
-                release: dice.once_in(2),
+                release: match dice.within(0, 2) {
+                    0 => Release::Nothing,
+                    1 => Release::Hung,
+                    _ => Release::All,
+                },
             },
             3 => Command::Suspend {
                 disk,
@@ -184,7 +188,7 @@ fn clear(scenario: &mut Scenario) {
     let at = part(scenario.lasts, CLEARED);
     let clear = Command::Clear {
         target: Rules::All,
-        release: true,
+        release: Release::All,
     };
     scenario.commands.push((at, clear));
     for disk in (0..scenario.disks.len() as u32).map(DiskId) {

@@ -3,7 +3,9 @@
 use crate::common::{disk, ms, scenario, trace, workload, writes};
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, RuleSpec, Service};
-use dashpot_engine::{Command, Duration, Errno, Instant, Op, OpSet, Target as Rules, Wait};
+use dashpot_engine::{
+    Command, Duration, Errno, Instant, Op, OpSet, Release, Target as Rules, Wait,
+};
 use dashpot_sim::scenario::{Calls, DiskModel, Load, Scenario, Target, WorkloadSpec};
 use dashpot_sim::{CallWait, SetupError, Simulation, WorkloadError, WorkloadResults};
 
@@ -197,7 +199,7 @@ fn what_hangs_is_in_flight_until_a_command_ends_it() {
         ms(50),
         Command::Clear {
             target: Rules::All,
-            release: true,
+            release: Release::All,
         },
     ));
     let mut simulation = Simulation::new(lab).unwrap();

@@ -2,10 +2,11 @@
 
 use dashpot_api::Rule;
 use dashpot_engine::inject::RuleId;
-use dashpot_engine::{Answer, Command, DiskId, Duration, Instant, Target};
+use dashpot_engine::{Answer, Command, DiskId, Duration, Instant, Release, Target};
 use dashpot_lab::check_range;
 use dashpot_rules::{Injection, parse_injection};
 use dashpot_sim::Violation;
+use dashpot_text::rule::cleared;
 
 use super::Sim;
 use crate::ask::Ask;
@@ -114,11 +115,14 @@ impl Sim {
     fn clear(&mut self, rule: RuleId) -> Result<Outcome, Violation> {
         let clear = Command::Clear {
             target: Target::Rule(rule),
-            release: false,
+            release: Release::Nothing,
         };
-        Ok(self.tell(clear)?.map(|_| {
+        Ok(self.tell(clear)?.map(|answer| {
             self.rules.remove(&[rule]);
-            said::cleared(&[rule.0])
+            match answer {
+                Answer::Cleared(_, left) => cleared(&[rule.0], left.held, left.hung),
+                _ => String::new(),
+            }
         }))
     }
 

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dashpot_api::{Cleared, Error, Failure, Inject, Rule, RuleLatency, RulesReset, Update};
+use dashpot_engine::Release;
 use dashpot_export::DiskSnapshot;
 use dashpot_rules::{Injection, parse_injection, parse_name};
 use serde::Deserialize;
@@ -27,9 +28,23 @@ use crate::{Daemon, Gone, Record, Refusal, RefusalKind, Scope};
 pub(crate) struct Clearing {
     /// Only rules of the disk with this name.
     disk: Option<String>,
-    /// Whether all zios held by these rules complete at once, instead of when they are due.
+    /// Whether all zios held by these rules complete at once, instead of when they are due. Without it, a zio
+    /// that a rule without an end hangs goes on hanging.
     #[serde(default)]
     release: bool,
+    /// Whether at least the zios that these rules hang complete at once, as at the end of a lease.
+    #[serde(default)]
+    release_hung: bool,
+}
+
+impl Clearing {
+    fn release(&self) -> Release {
+        match (self.release, self.release_hung) {
+            (true, _) => Release::All,
+            (false, true) => Release::Hung,
+            (false, false) => Release::Nothing,
+        }
+    }
 }
 
 /// All armed rules, except those of disks whose shard has failed.
@@ -141,7 +156,7 @@ pub(crate) async fn inject(
 
 /// Arms rules on a disk, all of them or none, until the connection ends. The first line of the answer
 /// has the rules as the daemon parsed them; then the answer stays open. The daemon clears the rules
-/// when the client hangs up.
+/// when the client hangs up, and completes the zios that they hang.
 #[utoipa::path(post, path = "/v1/disks/{disk}/leases", operation_id = "lease_rules", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,
@@ -215,7 +230,7 @@ pub(crate) async fn clear(
     Name(key): Name,
     Options(clearing): Options<Clearing>,
 ) -> Result<Json<Cleared>, Refusal> {
-    cleared(daemon, Scope::Rule(key), clearing.release).await
+    cleared(daemon, Scope::Rule(key), clearing.release()).await
 }
 
 /// Removes all rules, or those of a disk.
@@ -229,8 +244,9 @@ pub(crate) async fn clear_many(
     State(daemon): State<Arc<Daemon>>,
     Options(clearing): Options<Clearing>,
 ) -> Result<Json<Cleared>, Refusal> {
+    let release = clearing.release();
     let scope = clearing.disk.map_or(Scope::All, Scope::Disk);
-    cleared(daemon, scope, clearing.release).await
+    cleared(daemon, scope, release).await
 }
 
 /// Restores the state in which the lab starts: releases and clears every rule, resumes every disk, and arms
@@ -248,7 +264,9 @@ pub(crate) async fn reset(
         let reset = daemon.reset().await;
         let mut records = daemon.records().await;
         records.retain(|record| reset.armed.contains(&record.id));
-        let Cleared { cleared, failed } = told(&daemon, reset.cleared);
+        let Cleared {
+            cleared, failed, ..
+        } = told(&daemon, reset.cleared);
         let armed = views(&daemon, &records, &mut making).await?;
         making.json(&RulesReset {
             cleared,
@@ -262,7 +280,7 @@ pub(crate) async fn reset(
 async fn cleared(
     daemon: Arc<Daemon>,
     scope: Scope,
-    release: bool,
+    release: Release,
 ) -> Result<Json<Cleared>, Refusal> {
     let cleared = to_the_end(async move {
         let cleared = daemon.clear(&scope, release).await?;
@@ -278,6 +296,8 @@ fn told(daemon: &Daemon, cleared: crate::Cleared) -> Cleared {
     };
     Cleared {
         cleared: cleared.rules.iter().map(|id| id.0).collect(),
+        held: cleared.left.held,
+        hung: cleared.left.hung,
         failed: cleared.failed.into_iter().map(failure).collect(),
     }
 }

@@ -58,6 +58,14 @@ impl Naive {
         rule.update(spec, self.now, self.issued);
         let passes = rule.spec.bandwidth.is_some();
         let lanes = rule.delay().1.unwrap_or(0);
+        let ends = rule.ends();
+        for charge in self.tickets.iter_mut().filter_map(|t| t.charge.as_mut()) {
+            if let Some((of, Fault::Hang(_, until))) = &mut charge.fault
+                && *of == id
+            {
+                *until = ends;
+            }
+        }
         for booking in self.bookings.iter_mut().filter(|b| b.rule == id) {
             booking.lane = booking.lane.filter(|lane| *lane < lanes);
         }
@@ -121,8 +129,8 @@ impl Naive {
     pub(super) fn view(&self, ticket: &Ticket) -> Waiting {
         let charge = ticket.charge.as_ref();
         let hung = charge.is_some_and(|charge| match charge.fault {
-            Some((_, fault)) => matches!(fault, Fault::Hang(_)),
-            None => self.target(charge).unwrap_or(self.lane_target(charge)) == Instant::NEVER,
+            Some((_, Fault::Fail(..))) => false,
+            _ => self.target(charge).unwrap_or(self.lane_target(charge)) == Instant::NEVER,
         });
         let wait = match ticket.store {
             Store::Working => Wait::Store,

@@ -96,7 +96,11 @@ impl Naive {
         self.move_transfers_up();
     }
 
-    pub(super) fn clear(&mut self, target: Target, release: bool) -> Result<Answer, CommandError> {
+    pub(super) fn clear(
+        &mut self,
+        target: Target,
+        release: Release,
+    ) -> Result<Answer, CommandError> {
         let all = self.rules.iter().map(|rule| rule.state.id);
         let cleared: Vec<RuleId> = match target {
             Target::Rule(id) if !all.clone().any(|other| other == id) => {
@@ -108,7 +112,16 @@ impl Naive {
         };
         let gone = |id: RuleId| cleared.contains(&id);
         self.rules.retain(|rule| !gone(rule.state.id));
-        if release {
+        let left = self.left(&cleared, release);
+        if release == Release::Hung {
+            for ticket in self.tickets.iter_mut().filter(|t| t.is_waiting()) {
+                let charge = ticket.charge.as_mut();
+                if let Some(charge) = charge.filter(|charge| charge.hangs_by(&gone)) {
+                    charge.forget(&gone, self.now);
+                }
+            }
+        }
+        if release == Release::All {
             // For a whole disk, also release the zios that rules cleared earlier still hold.
             let whole = !matches!(target, Target::Rule(_));
             let gone = |id: RuleId| whole || gone(id);
@@ -128,7 +141,30 @@ impl Naive {
             }
         }
         self.leave_server(gone);
-        Ok(Answer::Cleared(cleared))
+        Ok(Answer::Cleared(cleared, left))
+    }
+
+    /// The zios that `cleared` rules hold, and that `release` leaves held.
+    fn left(&self, cleared: &[RuleId], release: Release) -> Left {
+        let mut left = Left::default();
+        for ticket in self.tickets.iter().filter(|ticket| ticket.is_waiting()) {
+            let Some(charge) = &ticket.charge else {
+                continue;
+            };
+            let target = self.target(charge).unwrap_or(self.lane_target(charge));
+            let decides = |rule: &RuleId| self.decides(ticket, *rule) == Some(true);
+            let by_these = cleared.iter().any(decides);
+            let released = match release {
+                Release::Nothing => false,
+                Release::Hung => charge.hangs_by(&|_| true),
+                Release::All => true,
+            };
+            if by_these && target > self.now && !released {
+                left.held += 1;
+                left.hung += u64::from(target == Instant::NEVER);
+            }
+        }
+        left
     }
 
     /// Counts a zio whose charge has ended, for each rule that took it.
@@ -161,7 +197,7 @@ impl Naive {
     pub(super) fn fate(&self, charge: &Charge, rule: RuleId, store_done: Instant) -> Fate {
         match charge.fault {
             Some((_, Fault::Fail(..))) => return Fate::Failed,
-            Some((_, Fault::Hang(_))) => return Fate::Held,
+            Some((_, Fault::Hang(..))) => return Fate::Held,
             None => {}
         }
         if self.winners(charge, Mode::Add).any(|b| b.rule == rule) {

@@ -163,7 +163,7 @@ impl Naive {
 
     pub(super) fn matches(&self, rule: &Rule, zio: &Zio, flush: bool) -> bool {
         let from = rule.armed + rule.spec.after;
-        let to = rule.spec.lasts.map_or(Instant::NEVER, |lasts| from + lasts);
+        let to = rule.ends();
         let ops = match (flush, zio.op, zio.fua) {
             (true, _, _) => OpSet::of(Op::Flush),
             (false, op, true) => OpSet::of(op).union(OpSet::FUA),

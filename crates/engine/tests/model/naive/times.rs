@@ -45,7 +45,7 @@ impl Naive {
     /// The earliest moment at which the zio may complete; None while the server may still delay it.
     pub(super) fn target(&self, charge: &Charge) -> Option<Instant> {
         match charge.fault {
-            Some((_, Fault::Hang(_))) => Some(Instant::NEVER),
+            Some((_, Fault::Hang(_, until))) => Some(until.max(charge.at)),
             Some((_, Fault::Fail(..))) => Some(charge.at),
             None if charge.rate.is_none() => Some(self.lane_target(charge)),
             None => self.served(charge),
@@ -70,7 +70,8 @@ impl Naive {
             return None;
         }
         match charge.fault {
-            Some((_, Fault::Hang(Mode::Add) | Fault::Fail(_, false))) => None,
+            Some((_, Fault::Fail(_, false))) => None,
+            Some((_, Fault::Hang(Mode::Add, _))) => self.target(charge),
             Some(_) => Some(charge.at),
             None if self.holds_before_only(charge) => self.target(charge),
             None => Some((charge.at + self.held_before(charge)).max(charge.released)),

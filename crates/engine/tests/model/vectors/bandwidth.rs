@@ -117,7 +117,7 @@ fn a_released_transfer_is_in_service_no_longer<M: Machine>() {
         driver.submit(ask);
     }
     driver.run_until(at(4));
-    clear(&mut driver, 1, true);
+    clear(&mut driver, 1, Release::All);
     assert_eq!(completions(&mut driver), [4, 14, 4, 24]);
 }
 
@@ -127,7 +127,7 @@ fn a_cleared_rule_leaves_the_bandwidth_to_others<M: Machine>() {
         driver.submit(ask);
     }
     driver.run_until(at(4));
-    clear(&mut driver, 1, false);
+    clear(&mut driver, 1, Release::Nothing);
     assert_eq!(completions(&mut driver), [10, 14, 30, 24]);
 }
 
@@ -146,7 +146,7 @@ fn a_rule_without_its_bandwidth_leaves_it_to_others<M: Machine>() {
 /// A client queues huge transfers and goes away, and the rule of these transfers is replaced. A new zio must
 /// not wait for the transfers.
 fn what_a_dead_client_queued_is_gone_with_its_rule<M: Machine>() {
-    for release in [false, true] {
+    for release in [Release::Nothing, Release::All] {
         let [rule, _] = ten_ms_for_a_block();
         let mut driver = stack::<M>(std::slice::from_ref(&rule));
         let length = 32 << 20;
@@ -167,7 +167,7 @@ fn a_transfer_on_its_way_is_alone_when_its_rule_is_gone<M: Machine>() {
         driver.submit(ask);
     }
     driver.run_until(at(5));
-    clear(&mut driver, 1, false);
+    clear(&mut driver, 1, Release::Nothing);
     assert_eq!(completions(&mut driver), [20, 20, 30]);
 }
 
@@ -186,6 +186,6 @@ fn a_released_zio_reaches_the_bandwidth_at_its_release<M: Machine>() {
     driver.submit(read());
     driver.submit(read());
     driver.run_until(at(5));
-    clear(&mut driver, 1, true);
+    clear(&mut driver, 1, Release::All);
     assert_eq!(completions(&mut driver), [6, 7]);
 }

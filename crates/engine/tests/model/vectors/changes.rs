@@ -13,6 +13,9 @@ on_both_machines! {
     suspension_is_answered_when_nothing_is_in_flight
     a_resume_refuses_those_that_wait_for_quiet
     a_release_of_the_whole_disk_frees_what_cleared_rules_hold
+    a_hang_ends_with_its_rule
+    an_update_moves_the_end_of_a_hang
+    the_end_of_the_owner_ends_a_hang_and_no_delay
     suspension_ends_by_itself
     update_keeps_counters_and_bookings
     shutdown_fails_what_is_held
@@ -22,7 +25,7 @@ fn clearing_leaves_what_is_held<M: Machine>() {
     let mut driver = pool::<M>(&[lanes(10, 1)]);
     let held: Vec<usize> = (0..3).map(|_| driver.submit(read())).collect();
     driver.run_until(at(1));
-    clear(&mut driver, 1, false);
+    clear(&mut driver, 1, Release::Nothing);
     driver.submit(read());
     driver.abort(&held[1..2]);
     driver.run();
@@ -37,8 +40,8 @@ fn releasing_completes_what_is_held<M: Machine>() {
         driver.submit(Ask { store, ..read() });
     }
     driver.run_until(at(2));
-    clear(&mut driver, 1, true);
-    clear(&mut driver, 3, true);
+    clear(&mut driver, 1, Release::All);
+    clear(&mut driver, 3, Release::All);
     // The lane of the second rule remains, and holds the zios until 4 ms and 8 ms. The store begins to work
     // on both zios now, at 2 ms.
     assert_eq!(completions(&mut driver), [4, 8]);
@@ -154,15 +157,63 @@ fn a_release_of_the_whole_disk_frees_what_cleared_rules_hold<M: Machine>() {
     let mut driver = pool::<M>(&[hang_first()]);
     let hung = driver.submit(read());
     driver.run_until(at(5));
-    clear(&mut driver, 1, false);
+    clear(&mut driver, 1, Release::Nothing);
     driver.run_until(at(50));
     assert_eq!(driver.end_of(hung), None);
     let target = Target::Disk(DISK);
     driver.order(Command::Clear {
         target,
-        release: true,
+        release: Release::All,
     });
     assert_eq!(driver.end_of(hung).map(|(when, _)| when), Some(at(50)));
+}
+
+/// A rule that hangs every read, and that ends 20 ms after it is armed or updated.
+fn brief_hang(mode: Mode) -> RuleSpec {
+    RuleSpec {
+        lasts: Some(ms(20)),
+        mode,
+        ..RuleSpec::new(Effect::Hang)
+    }
+}
+
+fn a_hang_ends_with_its_rule<M: Machine>() {
+    for (mode, started) in [(Mode::Floor, at(5)), (Mode::Add, at(20))] {
+        let mut driver = pool::<M>(&[brief_hang(mode)]);
+        driver.run_until(at(5));
+        driver.submit(read());
+        driver.run_until(at(6));
+        let left = clear(&mut driver, 1, Release::Nothing);
+        assert_eq!(left, Left { held: 1, hung: 0 });
+        driver.run_until(at(25));
+        driver.submit(read());
+        assert_eq!(completions(&mut driver), [20, 25]);
+        assert_eq!(driver.log().starts, [(started, 0), (at(25), 1)]);
+    }
+}
+
+fn an_update_moves_the_end_of_a_hang<M: Machine>() {
+    for (first, second) in [
+        (RuleSpec::new(Effect::Hang), brief_hang(Mode::Floor)),
+        (brief_hang(Mode::Add), brief_hang(Mode::Floor)),
+    ] {
+        let mut driver = pool::<M>(&[first]);
+        driver.submit(read());
+        driver.run_until(at(10));
+        driver.order(Command::Update(RuleId(1), second));
+        driver.submit(read());
+        assert_eq!(completions(&mut driver), [30, 30]);
+    }
+}
+
+fn the_end_of_the_owner_ends_a_hang_and_no_delay<M: Machine>() {
+    let mut driver = pool::<M>(&[hang_first(), lanes(10, 1)]);
+    driver.submit(read());
+    driver.submit(read());
+    driver.run_until(at(5));
+    let left = [2, 1].map(|rule| clear(&mut driver, rule, Release::Hung));
+    assert_eq!(left, [Left { held: 1, hung: 0 }, Left::default()]);
+    assert_eq!(completions(&mut driver), [5, 10]);
 }
 
 fn suspension_ends_by_itself<M: Machine>() {

@@ -64,7 +64,7 @@ fn a_hang_holds_one_zio_until_it_is_released<M: Machine>() {
         assert_eq!(driver.end_of(hung), None);
         assert_eq!(driver.end_of(free).map(|(when, _)| when), Some(at(2)));
         assert_eq!(rule(&driver, 1).matched, 1, "the hang was considered first");
-        clear(&mut driver, 2, true);
+        clear(&mut driver, 2, Release::All);
         assert_eq!(completions(&mut driver), [70, 2]);
         assert!(driver.log().starts.contains(&(at(started), hung)));
     }
