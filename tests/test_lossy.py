@@ -182,6 +182,16 @@ def test_a_disk_that_goes_on_keeps_what_it_has_yet_to_acknowledge(lossy):
     assert crash(lossy, "--keep", "none")["lost"] == {"writes": 1, "bytes": 512}
 
 
+def test_a_write_that_failed_was_not_acknowledged(lossy):
+    """A rule with a delay lets the store work first, and then replaces its result by an error."""
+    client = Client(lossy).handle
+    lossy.cli("inject", "d", "-e", "EIO", "-D", "1ms", "-T", "write")
+    with pytest.raises(nbd.Error):
+        client.pwrite(b"1" * 4096, 0)
+    said = crash(lossy, "--keep", "none")
+    assert (said["unflushed"]["writes"], said["lost"]["writes"], said["writes"]) == (0, 0, [])
+
+
 def test_what_was_lost_is_told_by_client_place_and_age(lossy):
     first, second = Client(lossy).handle, Client(lossy).handle
     first.pwrite(b"1" * 1024, 1024)

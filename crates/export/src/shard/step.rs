@@ -55,7 +55,10 @@ impl Shard {
             return;
         };
         slot.end(outcome);
-        if let Some(store) = self.stores.of_mut(slot.device()) {
+        // A write that has failed is not acknowledged.
+        if outcome.is_ok()
+            && let Some(store) = self.stores.of_mut(slot.device())
+        {
             store.acknowledge(id);
         }
         let Some(at) = slot.connection() else {

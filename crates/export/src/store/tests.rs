@@ -2,6 +2,7 @@
 //! refused.
 
 mod bad_files;
+mod cuts;
 mod model;
 
 use std::fs::File;

@@ -30,6 +30,13 @@ struct Fates {
     drawn: BTreeMap<u64, (u64, Vec<Fate>)>,
 }
 
+/// The bytes of a write that a cut has lost and left. Bytes that a later write has replaced count as neither.
+#[derive(Clone, Copy, Default)]
+struct Left {
+    missing: u64,
+    survived: u64,
+}
+
 impl<M: Medium> Lossy<M> {
     /// Empties the cache as a power cut does. If the disk keeps serving, unacknowledged writes stay in the
     /// cache, as if they had been made after the cut.
@@ -37,36 +44,38 @@ impl<M: Medium> Lossy<M> {
         let fates = Fates::draw(&self.writes, cut);
         let versions: Vec<((u64, u64), Version)> =
             mem::take(&mut self.versions).into_iter().collect();
-        let mut missing = BTreeMap::<u64, u64>::new();
+        let mut left = BTreeMap::<u64, Left>::new();
         for sector in versions.chunk_by(|one, other| one.0.0 == other.0.0) {
-            self.cut_sector(sector, &fates, &mut missing)?;
+            self.cut_sector(sector, &fates, &mut left)?;
         }
-        let loss = self.describe(&missing, now);
+        let loss = self.describe(&left, now);
         self.writes.retain(|_, write| stays(write, cut));
         self.early = 0;
         Ok(loss)
     }
 
-    /// Writes the newest surviving version of a sector to the medium, and counts the bytes of newer, lost
-    /// versions as missing. An older lost version is not missing, because a newer version has survived.
+    /// Writes the newest surviving version of a sector to the medium, and counts its bytes as survived, and
+    /// the bytes of newer, lost versions as missing. Older versions count as neither, because a newer version
+    /// has replaced them.
     fn cut_sector(
         &mut self,
         versions: &[((u64, u64), Version)],
         fates: &Fates,
-        missing: &mut BTreeMap<u64, u64>,
+        left: &mut BTreeMap<u64, Left>,
     ) -> Result<(), Errno> {
         let fate = |((sector, number), _): &&((u64, u64), Version)| fates.of(*number, *sector);
         let mut newest_first = versions.iter().rev();
-        if let Some(((sector, _), version)) =
+        if let Some(((sector, number), version)) =
             newest_first.clone().find(|one| fate(one) == Fate::Kept)
         {
             put(&mut self.medium, *sector, version.as_deref(), self.size)?;
+            left.entry(*number).or_default().survived += self.bytes_in(*number, *sector);
         }
         for ((sector, number), _) in newest_first
             .by_ref()
             .take_while(|one| fate(one) == Fate::Lost)
         {
-            *missing.entry(*number).or_default() += self.bytes_in(*number, *sector);
+            left.entry(*number).or_default().missing += self.bytes_in(*number, *sector);
         }
         for (key, version) in versions.iter().filter(|one| fate(one) == Fate::Stays) {
             self.versions.insert(*key, version.clone());
@@ -84,7 +93,7 @@ impl<M: Medium> Lossy<M> {
         end.min(write.offset + write.length) - start.max(write.offset)
     }
 
-    fn describe(&self, missing: &BTreeMap<u64, u64>, now: Instant) -> Loss {
+    fn describe(&self, left: &BTreeMap<u64, Left>, now: Instant) -> Loss {
         let mut loss = Loss {
             early_bytes: self.early * SECTOR,
             ..Loss::default()
@@ -95,12 +104,13 @@ impl<M: Medium> Lossy<M> {
                 continue;
             }
             loss.unflushed.add(write.length);
-            let Some(missing) = missing.get(number).copied() else {
+            let Left { missing, survived } = left.get(number).copied().unwrap_or_default();
+            if missing == 0 {
                 continue;
-            };
+            }
             let client = write.client.to_string();
             loss.lost.add(missing);
-            loss.torn += u64::from(missing < write.length);
+            loss.torn += u64::from(survived > 0);
             loss.clients.entry(client.clone()).or_default().add(missing);
             loss.writes.push(LostWrite {
                 client,

@@ -136,27 +136,29 @@ impl<M: Medium> Lossy<M> {
     }
 
     pub(crate) fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Outcome {
-        self.begin(offset, from.len() as u64);
-        let mut rest = from;
-        for (index, range) in pieces(SECTOR, offset, from.len() as u64) {
-            let (part, tail) = rest.split_at(range.len());
-            self.change(index, |sector| sector[range].copy_from_slice(part))?;
-            rest = tail;
-        }
-        self.end();
+        self.one_write(offset, from.len() as u64, |lossy| {
+            let mut rest = from;
+            for (index, range) in pieces(SECTOR, offset, from.len() as u64) {
+                let (part, tail) = rest.split_at(range.len());
+                lossy.change(index, |sector| sector[range].copy_from_slice(part))?;
+                rest = tail;
+            }
+            Ok(())
+        })?;
         self.sync_if(fua, offset, from.len() as u64)
     }
 
     pub(crate) fn zero(&mut self, offset: u64, length: u64, fua: bool) -> Outcome {
-        self.begin(offset, length);
-        for (index, range) in pieces(SECTOR, offset, length) {
-            if range.len() == length_of(index, self.size) {
-                self.keep(index, None)?;
-            } else {
-                self.change(index, |sector| sector[range].fill(0))?;
+        self.one_write(offset, length, |lossy| {
+            for (index, range) in pieces(SECTOR, offset, length) {
+                if range.len() == length_of(index, lossy.size) {
+                    lossy.keep(index, None)?;
+                } else {
+                    lossy.change(index, |sector| sector[range].fill(0))?;
+                }
             }
-        }
-        self.end();
+            Ok(())
+        })?;
         self.sync_if(fua, offset, length)
     }
 
@@ -168,6 +170,20 @@ impl<M: Medium> Lossy<M> {
 
     pub(crate) fn fault(&self) -> Option<&str> {
         self.medium.fault()
+    }
+
+    /// Lets `work` put the versions of a write into the cache, and ends the write, even if `work` fails.
+    fn one_write(
+        &mut self,
+        offset: u64,
+        length: u64,
+        work: impl FnOnce(&mut Self) -> Outcome,
+    ) -> Outcome {
+        self.begin(offset, length);
+        let outcome = work(self);
+        // From here on, only the versions in the cache keep the write.
+        self.uncount(self.next - 1);
+        outcome
     }
 
     /// Begins a write, with the next number.
@@ -194,11 +210,6 @@ impl<M: Medium> Lossy<M> {
             versions: 1,
         };
         self.writes.insert(number, write);
-    }
-
-    /// Ends the write that began last, because all of it is now in the cache.
-    fn end(&mut self) {
-        self.uncount(self.next - 1);
     }
 
     /// Changes a part of a sector in the cache.

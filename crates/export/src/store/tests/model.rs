@@ -19,7 +19,7 @@ use crate::power::{Cut, Keep, Loss, Then};
 const BEFORE: usize = 4096 + 333;
 
 /// A bit more than three chunks, so that the disk does not end at the boundary of a chunk.
-const SIZE: u64 = 3 * CHUNK + 777;
+pub(super) const SIZE: u64 = 3 * CHUNK + 777;
 
 #[derive(Clone, Debug)]
 enum Request {
@@ -157,13 +157,13 @@ fn pattern(byte: u8) -> impl Fn(usize) -> u8 {
     move |at| byte.wrapping_add((at % 251) as u8)
 }
 
-struct Pair {
+pub(super) struct Pair {
     store: Store,
     model: Model,
 }
 
 impl Pair {
-    fn new(store: Store) -> Pair {
+    pub(super) fn new(store: Store) -> Pair {
         let zeroes = vec![0; SIZE as usize];
         Pair {
             store,
@@ -235,7 +235,7 @@ impl Pair {
         self.model.sync_if(fua, offset, length);
     }
 
-    fn read(&self, offset: u64, length: u64) -> Vec<u8> {
+    pub(super) fn read(&self, offset: u64, length: u64) -> Vec<u8> {
         let mut bytes = vec![0xee; length as usize];
         let attempt = self.store.read(offset, &mut bytes);
         self.done(attempt, |file| file.read(offset, &mut bytes));
@@ -347,7 +347,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     proptest::collection::vec(request(), 1..40)
 }
 
-fn lossy(inner: StoreConfig) -> StoreConfig {
+pub(super) fn lossy(inner: StoreConfig) -> StoreConfig {
     StoreConfig::Lossy(Box::new(inner))
 }
 
@@ -404,97 +404,4 @@ proptest! {
         }
         pair.check_read(0, SIZE)?;
     }
-}
-
-fn lossy_ram(size: u64) -> Store {
-    let opened = open_one(disk("d0", lossy(StoreConfig::Ram), Some(size)));
-    opened.unwrap().store
-}
-
-fn cut_at(tear: Option<u64>, seed: u64) -> Cut {
-    Cut {
-        keep: Keep::Random,
-        tear,
-        seed,
-        then: Then::Off,
-    }
-}
-
-/// Cuts the power after a write of 100 sectors that begins at the third sector. Returns the loss, and tells
-/// for each sector whether it has the written bytes.
-fn torn(tear: Option<u64>, seed: u64) -> (Loss, Vec<bool>) {
-    let mut store = lossy_ram(SIZE);
-    let _ = store.write(2 * SECTOR, &vec![1; 100 * SECTOR as usize], false);
-    let loss = store.cut(&cut_at(tear, seed), Instant::ZERO);
-    let bytes = Pair::new(store).read(0, 102 * SECTOR);
-    let survived = bytes.chunks(SECTOR as usize).map(|sector| sector[0] == 1);
-    (loss.unwrap().unwrap(), survived.collect())
-}
-
-#[test]
-fn a_write_is_torn_where_it_was_asked_to_be() {
-    for (tear, sectors) in [(Some(512), 1), (Some(4096), 8)] {
-        let (loss, survived) = torn(tear, 7);
-        let left = survived.iter().filter(|survived| **survived).count() as u64;
-        assert_eq!((loss.lost.writes, loss.torn), (1, 1), "{loss:?}");
-        assert_eq!(loss.writes[0].missing, (100 - left) * SECTOR);
-        // The first two sectors were not written.
-        for unit in survived.chunks(sectors).skip(2) {
-            assert!(
-                unit.iter().all(|one| *one == unit[0]),
-                "{tear:?}: {survived:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn without_a_tear_a_write_survives_whole_or_not_at_all() {
-    let mut outcomes = std::collections::BTreeSet::new();
-    for seed in 0..20 {
-        let (loss, survived) = torn(None, seed);
-        assert!(survived[2..].iter().all(|one| *one == survived[2]));
-        assert_eq!(loss.lost.writes == 0, survived[2]);
-        outcomes.insert(survived[2]);
-    }
-    assert_eq!(outcomes.len(), 2, "some seeds keep the write, not all");
-}
-
-/// A full cache writes its data early, and the report counts these bytes.
-#[test]
-fn the_cache_of_a_lossy_store_is_bounded_and_says_what_it_wrote_early() {
-    let size = 100 << 20;
-    let mut store = lossy_ram(size);
-    let _ = store.trim(0, size, false);
-    let loss = store.cut(&cut_at(None, 7), Instant::ZERO).unwrap().unwrap();
-    assert_eq!(loss.early_bytes, 64 << 20);
-    assert!(loss.lost.bytes <= 64 << 20, "{loss:?}");
-}
-
-#[test]
-fn a_write_that_a_kept_one_has_replaced_is_not_missed() {
-    let mut store = lossy_ram(SIZE);
-    let _ = store.write(0, &[1; 1024], false);
-    let _ = store.flush();
-    let _ = store.write(0, &[2; 1024], false);
-    let _ = store.write(0, &[3; 1024], true);
-    let _ = store.write(512, &[4; 512], false);
-    let keep_none = Cut {
-        keep: Keep::None,
-        ..cut_at(None, 1)
-    };
-    let loss = store.cut(&keep_none, Instant::ZERO).unwrap().unwrap();
-    let lost: Vec<(u64, u64)> = loss.writes.iter().map(|w| (w.offset, w.missing)).collect();
-    assert_eq!(
-        lost,
-        [(512, 512)],
-        "what was flushed, and made durable, is there"
-    );
-    assert_eq!(Pair::new(store).read(0, 1024), [3; 1024]);
-}
-
-#[test]
-fn equal_seeds_lose_the_same() {
-    assert_eq!(torn(Some(512), 1).1, torn(Some(512), 1).1);
-    assert_ne!(torn(Some(512), 1).1, torn(Some(512), 2).1);
 }
