@@ -86,7 +86,7 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         id: "error",
         short: Some('e'),
         value_name: Some("ERROR"),
-        help: "Fail: EIO, ENOSPC, EPERM, ENOMEM, EINVAL, ...",
+        help: "Fail: EIO, ENOSPC, EPERM, or any errno's number",
         takes_hyphens: false,
         excludes: &["hang", "bandwidth"],
         set: |draft, value| parse_errno(value).map(|errno| draft.error = Some(errno)),

@@ -94,9 +94,9 @@ fn what_is_refused_names_option_value_and_remedy() {
             "invalid value '0' for '--first <N>': '0' is not a number of zios: count from 1",
         ),
         (
-            "-e EFOO",
-            "invalid value 'EFOO' for '-e <ERROR>': 'EFOO' is not an error: NBD carries EPERM EIO ENOMEM EINVAL \
-             ENOSPC EOVERFLOW ENOTSUP ESHUTDOWN, and the calls of a path disk can return any errno",
+            "-e EFOOBARS",
+            "invalid value 'EFOOBARS' for '-e <ERROR>': 'EFOOBARS' is not an error of Linux: write a name, such as \
+             EIO, or a number from 1 to 133",
         ),
         (
             "-T read",
