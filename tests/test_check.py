@@ -176,6 +176,22 @@ def test_a_report_of_a_failed_command_and_of_no_command(daemon, directory):
     assert reported(where)[1] == {"d.count == 0": ["system-out"]}
 
 
+def test_a_report_has_how_the_command_ended_and_the_rules_that_were_cleared(directory):
+    where = directory / "out"
+    script = 'head -c 4096 /dev/zero | nbdcopy - "$DASHPOT_URI" && "$0" clear slow >&2; exit 7'
+    rules = ["-r", "-D 1ms -T write --name slow", "-r", "-D 1ms -T read"]
+    run(BINARY, "run", "-d", "db=ram,size=4M", *rules, "--report", where, "--", "sh", "-c", script, BINARY, code=7)
+    found, cases, page = reported(where)
+    assert found["status"] == 7 and found["duration_ns"] > 1_000_000 and "with status 7" in page
+    assert [(rule["name"], rule["cleared"], rule["matched"] > 0) for rule in found["rules"]] == [
+        ("slow", True, True), (None, False, False),
+    ]
+    assert cases["db: -D 1ms -T write (slow) (cleared)"] == ["system-out"]
+    suite = ElementTree.parse(where / "junit.xml").getroot().find("testsuite")
+    times = [float(part.get("time")) for part in (suite, suite.find("testcase"))]
+    assert times[0] == times[1] == round(found["duration_ns"] / 1e9, 3)
+
+
 def test_a_report_that_cannot_be_written_is_refused_before_the_command_starts(directory):
     (directory / "file").write_text("")
     ran = directory / "ran"

@@ -28,7 +28,11 @@ def msync(memory, flag):
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     checked(libc.msync(ctypes.c_void_p(address), ctypes.c_size_t(4096), flag))
 
+def sync_file_range(file, flags):
+    checked(libc.sync_file_range(file, ctypes.c_long(0), ctypes.c_long(4096), flags))
+
 MS_ASYNC, MS_SYNC = 1, 4
+WAIT_BEFORE, WRITE, WAIT_AFTER = 1, 2, 4
 ends = {"sync": [], "never": []}
 for directory in sys.argv[1:]:
     file = os.open(directory + "/f", os.O_CREAT | os.O_RDWR)
@@ -37,7 +41,7 @@ for directory in sys.argv[1:]:
     calls = {
         "fsync": (os.fsync, file),
         "fdatasync": (os.fdatasync, file),
-        "sync_file_range": (lambda: checked(libc.sync_file_range(file, ctypes.c_long(0), ctypes.c_long(4096), 2)),),
+        "sync_file_range": (sync_file_range, file, WAIT_BEFORE | WRITE | WAIT_AFTER),
         "msync": (msync, memory, MS_SYNC),
         "pwritev2 RWF_SYNC": (os.pwritev, file, [b"a"], 0, os.RWF_SYNC),
         "pwritev2 RWF_DSYNC": (os.pwritev, file, [b"a"], 0, os.RWF_DSYNC),
@@ -46,6 +50,8 @@ for directory in sys.argv[1:]:
     for name, call in calls.items():
         ends.setdefault(name, []).append(end_of(*call))
     ends["never"] += [end_of(msync, memory, MS_ASYNC), end_of(os.pwritev, file, [b"a"], 0)]
+    # Without a flag that waits, this call only asks the kernel to begin to write.
+    ends["never"].append(end_of(sync_file_range, file, WRITE))
 ends["sync"].append(end_of(os.sync))
 print(__import__("json").dumps(ends))
 """
@@ -67,7 +73,7 @@ def test_each_kind_of_call_hears_the_error(places):  # noqa: F811
     done = path_run(wal, PYTHON, "-c", KINDS, wal, other, rules=["-e ENOSPC"])
     ends = json.loads(done.stdout)
     assert {name: ends[name] for name in OF_FILES} == {name: [28, 0] for name in OF_FILES}
-    assert (ends["syncfs"], ends["sync"], ends["never"]) == ([28, 28], [0], [0] * 4)
+    assert (ends["syncfs"], ends["sync"], ends["never"]) == ([28, 28], [0], [0] * 6)
 
 
 # Prints the error of each call.

@@ -124,7 +124,7 @@ pub struct RunArgs {
     /// If dashpot dies: pass or fail calls, kill CMD [kill]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     pub on_loss: Option<OnLoss>,
-    /// With path disks, count or refuse io_urings [count]
+    /// Path disks: count or refuse io_uring, libaio [count]
     #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
     pub uring: Option<UringWord>,
     /// Expect this of the disks; see 'dashpot check'

@@ -17,9 +17,9 @@ use dashpot_output::{print, print_json, usage};
 use dashpot_rules::ParseError;
 use serde::de::DeserializeOwned;
 
-use crate::checks::{Expression, Names, Outcome, Snapshot, Subject};
+use crate::checks::{Expression, Names, Outcome, Ran, Snapshot, Subject};
 use crate::child::{FAILED, run_child};
-use crate::pipeline::{make_directory, report};
+use crate::pipeline::{make_directory, ran, report};
 use crate::proof::NOT_KEPT;
 
 /// Compares disks, volumes and rules with the user's expectations. The exit code is 0 if all hold.
@@ -46,7 +46,7 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let outcomes = checks.judge(client, earlier.as_ref())?;
-    report(client, args.report.as_deref(), &[], true, &outcomes)?;
+    report(client, args.report.as_deref(), &Ran::default(), &outcomes)?;
     match args.json {
         true => print_json(&outcomes)?,
         false => print(&Outcome::lines(room(false), &outcomes))?,
@@ -60,14 +60,13 @@ fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let checks = checks.unwrap_or_else(|error| refuse(&error));
     make_directory(args.report.as_deref())?;
     let earlier = checks.snapshot(client)?;
-    let ended = client.block_on(run_child(&args.command))?;
-    let succeeded = ended == ExitCode::SUCCESS;
+    let ends = async { Ok(run_child(&args.command).await?) };
+    let ran = client.block_on(ran(&args.command, ends))?;
     let outcomes = checks.judge(client, Some(&earlier)).and_then(|outcomes| {
-        let wanted = args.report.as_deref();
-        report(client, wanted, &args.command, succeeded, &outcomes)?;
+        report(client, args.report.as_deref(), &ran, &outcomes)?;
         Ok(outcomes)
     });
-    conclude(ended, outcomes, args.json)
+    conclude(ran.exit_code(), outcomes, args.json)
 }
 
 /// The exit status of a command and its checks. The command's own failure takes precedence, even if the
@@ -91,6 +90,8 @@ pub(crate) fn conclude(
 
 fn tell(outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
     match json {
+        // `run --report` needs no `--check`.
+        false if outcomes.is_empty() => {}
         true => complain(format_args!("{}", serde_json::to_string_pretty(outcomes)?)),
         false => {
             let lines = Outcome::lines(room_on(&io::stderr(), false), outcomes);

@@ -50,8 +50,8 @@ pub(crate) fn passed_on() -> io::Result<Signals> {
     Signals::catch(ENDS.into_iter().chain(USERS))
 }
 
-/// Runs a command until the command ends.
-pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
+/// Runs a command until the command ends. Returns its exit status.
+pub(crate) async fn run_child(command: &[OsString]) -> io::Result<u8> {
     run_with(command, &[], None, &mut passed_on()?, &Launcher::new()?).await
 }
 
@@ -94,14 +94,14 @@ impl Launcher {
 
 /// Runs a command, with additional variables, until it ends. If there is a `program`, dashpot receives the
 /// command's calls. If a signal that would end dashpot comes, passes the signal on to the command instead, so
-/// that dashpot can clean up afterwards.
+/// that dashpot can clean up afterwards. Returns the command's exit status.
 pub(crate) async fn run_with(
     command: &[OsString],
     variables: &[(String, String)],
     program: Option<&Program>,
     signals: &mut Signals,
     launcher: &Launcher,
-) -> io::Result<ExitCode> {
+) -> io::Result<u8> {
     let mut becomes = Command::new("/proc/self/exe");
     becomes
         .arg0(BECOMES)
@@ -198,7 +198,7 @@ pub(crate) async fn wait_and_reap(
     child: Option<Pid>,
     signals: &mut Signals,
     program: Option<&Program>,
-) -> io::Result<ExitCode> {
+) -> io::Result<u8> {
     let mut ends = signal(SignalKind::child())?;
     let mut unheard = None;
     loop {
@@ -257,8 +257,8 @@ fn pass_on(child: Option<Pid>, signal: UnixSignal) {
     }
 }
 
-fn exit_code(status: ExitStatus) -> ExitCode {
+fn exit_code(status: ExitStatus) -> u8 {
     let signalled = status.signal().map(|signal| SIGNAL_BASE + signal);
     let code = status.code().or(signalled).unwrap_or(i32::from(FAILED));
-    ExitCode::from(u8::try_from(code).unwrap_or(FAILED))
+    u8::try_from(code).unwrap_or(FAILED)
 }

@@ -39,6 +39,8 @@ fn init() -> io::Result<ExitCode> {
         command.arg0(words.next().unwrap_or_default()).args(words);
         let id = command.spawn()?.id();
         let dashpot = i32::try_from(id).ok().and_then(Pid::from_raw);
-        wait_and_reap(dashpot, &mut signals, None).await
+        wait_and_reap(dashpot, &mut signals, None)
+            .await
+            .map(ExitCode::from)
     })
 }

@@ -64,7 +64,7 @@ fn while_it_runs(
         }
         Err(error) => complain_of_unknown(&error),
     }
-    Ok(ended?)
+    Ok(ended?.into())
 }
 
 /// Fails if the daemon was restarted, because the ids then belong to other rules.

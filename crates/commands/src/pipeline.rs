@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Context;
 use dashpot_api::{Client, DiskLatency};
 use dashpot_export::complain;
 
-use crate::checks::{Outcome, Report};
+use crate::checks::{Outcome, Ran, Report};
 
 /// Makes the directory of the report. Callers do this before they run the command, so that a wrong directory
 /// does not cost them a long run.
@@ -21,30 +22,37 @@ pub(crate) fn make_directory(directory: Option<&Path>) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| cannot(directory))
 }
 
+/// Runs a command, and notes how it ended.
+pub(crate) async fn ran(
+    command: &[OsString],
+    ends: impl Future<Output = anyhow::Result<u8>>,
+) -> anyhow::Result<Ran> {
+    let began = Instant::now();
+    let status = ends.await?;
+    let words = command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    Ok(Ran {
+        command: words.collect(),
+        status: Some(status),
+        lasted: Some(began.elapsed()),
+    })
+}
+
 /// Writes the report of a command and its checks, if the user wants a report.
 pub(crate) fn report(
     client: &Client,
     directory: Option<&Path>,
-    command: &[OsString],
-    succeeded: bool,
+    ran: &Ran,
     outcomes: &[Outcome],
 ) -> anyhow::Result<()> {
     let Some(directory) = directory else {
         return Ok(());
     };
-    let words = command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned());
     let look = |disk: String| Ok((disk.clone(), client.latency(&disk, None)?));
     let disks: anyhow::Result<Vec<(String, DiskLatency)>> =
         client.disk_names()?.into_iter().map(look).collect();
-    let report = Report::new(
-        words.collect(),
-        succeeded,
-        outcomes,
-        client.rules()?,
-        &disks?,
-    )?;
+    let report = Report::new(ran, outcomes, client.rules_and_cleared()?, &disks?)?;
     write(directory, &report).with_context(|| cannot(directory))?;
     tell_github(&report)
 }

@@ -19,7 +19,7 @@ use crate::child::{FAILED, Launcher, passed_on, run_with};
 use crate::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
 use crate::door::{Door, place_to_listen};
 use crate::instance::{Export, Instance, Listening};
-use crate::pipeline::{make_directory, report};
+use crate::pipeline::{make_directory, ran, report};
 use crate::private::PrivateDir;
 use crate::program::Program;
 use crate::signals::Signals;
@@ -158,7 +158,8 @@ async fn checked(
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
     if args.check.is_empty() && args.report.is_none() {
-        return run_program(args, variables, program, signals, launcher).await;
+        let ended = run_program(args, variables, program, signals, launcher).await?;
+        return Ok(ExitCode::from(ended));
     }
     let (texts, at) = (args.check.clone(), api.clone());
     let before = spawn_blocking(move || {
@@ -169,19 +170,13 @@ async fn checked(
     });
     let (checks, snapshot) = before.await??;
     make_directory(args.report.as_deref())?;
-    let ended = run_program(args, variables, program, signals, launcher).await?;
-    let succeeded = ended == ExitCode::SUCCESS;
-    let (at, directory, command) = (api.clone(), args.report.clone(), args.command.clone());
+    let ends = run_program(args, variables, program, signals, launcher);
+    let ran = ran(&args.command, ends).await?;
+    let (at, directory, ended) = (api.clone(), args.report.clone(), ran.exit_code());
     let outcomes = spawn_blocking(move || {
         let client = Client::at(at, None)?;
         let outcomes = checks.judge(&client, Some(&snapshot))?;
-        report(
-            &client,
-            directory.as_deref(),
-            &command,
-            succeeded,
-            &outcomes,
-        )?;
+        report(&client, directory.as_deref(), &ran, &outcomes)?;
         Ok(outcomes)
     });
     conclude(ended, outcomes.await?, false)
@@ -193,7 +188,7 @@ async fn run_program(
     program: Option<Program>,
     signals: &mut Signals,
     launcher: &Launcher,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<u8> {
     let command = &args.command;
     let ended = run_with(command, variables, program.as_ref(), signals, launcher).await;
     if let Some(program) = program {

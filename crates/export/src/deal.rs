@@ -132,6 +132,7 @@ impl Dealt {
             store_id: opened.store.identity(),
             shard,
             followed: opened.followed,
+            unheld: Arc::default(),
             export: None,
             pool,
         };

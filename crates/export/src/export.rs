@@ -61,13 +61,14 @@ pub trait Follower: Send {
     fn look_up_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
 }
 
-/// How dashpot answers a program that asks for an io_uring, whose I/Os dashpot cannot hold.
+/// How dashpot answers a program that asks for an io_uring or for a context of `io_submit`, whose I/Os dashpot
+/// cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uring {
-    /// Dashpot counts the ring, and tells the user.
+    /// Dashpot counts the rings, and the I/Os by `io_submit`, and tells the user.
     Count,
-    /// Dashpot counts the ring, tells the user, and lets the program's call fail with `ENOSYS`. Most programs
-    /// then use other calls.
+    /// Dashpot tells the user, and lets the program's call fail with `ENOSYS`. Most programs then use other
+    /// calls.
     Refuse,
 }
 
@@ -82,27 +83,34 @@ pub struct Followed {
 /// Counts of a program's actions that dashpot cannot hold, or cannot hold as the rules demand.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// How many calls dashpot did not hold, because it did not know their files.
-    pub unheld: AtomicU64,
+    /// The accesses that dashpot did not hold. An access to several disks counts once.
+    pub unheld: UnheldCounts,
+    /// The accesses to each path disk, in the order of the disks. An access that may have been to any disk
+    /// counts for each.
+    pub(crate) of_disks: Vec<Arc<UnheldCounts>>,
     /// The number of syncs that a rule with `--mode floor` held although dashpot could not do the sync itself
     /// first.
     pub unsynced: AtomicU64,
-    /// How often the program opened a disk's file with `O_SYNC` or `O_DSYNC`. Each write to such a file is
-    /// also a sync, so a disk that holds only syncs misses the writes.
-    pub synced_opens: AtomicU64,
-    /// How many I/Os on files of disks the program started with `io_submit`.
-    pub submitted: AtomicU64,
-    /// How many io_urings the program asked for, whichever files their I/Os reach.
-    pub rings: AtomicU64,
-    /// How many writable shared mappings of disks' files the program made.
-    pub mappings: AtomicU64,
+}
+
+impl Counts {
+    /// Counts accesses to these path disks.
+    pub(crate) fn add(&self, disks: &[usize], unheld: Unheld, more: u64) {
+        self.unheld.add(unheld, more);
+        for disk in disks {
+            self.of_disks[*disk].add(unheld, more);
+        }
+    }
 }
 
 impl Followed {
-    pub(crate) fn new() -> io::Result<Followed> {
+    pub(crate) fn new(of_disks: Vec<Arc<UnheldCounts>>) -> io::Result<Followed> {
         Ok(Followed {
             stop: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?),
-            counts: Arc::default(),
+            counts: Arc::new(Counts {
+                of_disks,
+                ..Counts::default()
+            }),
         })
     }
 
@@ -155,3 +163,143 @@ impl PartialEq for Power {
 }
 
 impl Eq for Power {}
+
+/// A kind of access that no rule can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unheld {
+    /// A call whose files dashpot may not see. It counts for each disk of its type.
+    UnknownFile,
+    /// An open with `O_SYNC` or `O_DSYNC`, after which each write also syncs. It counts where the disk holds
+    /// syncs, but no writes.
+    SyncedOpen,
+    /// An I/O by `io_submit`, of a type that the disk holds.
+    Aio,
+    /// An io_uring, whichever files its I/Os reach. It counts for each disk.
+    Uring,
+    /// A mapping through which the program writes to a file, or makes stores durable without a call.
+    Mapping,
+    /// A mapping through which the program reads a file, or a file that the program executes. It counts where
+    /// the disk holds reads.
+    ReadMapping,
+    /// An open by a file's handle. It counts where the disk holds opens.
+    Handle,
+}
+
+impl Unheld {
+    /// Every kind, in the order in which reports list them.
+    pub const ALL: [Unheld; 7] = [
+        Unheld::UnknownFile,
+        Unheld::SyncedOpen,
+        Unheld::Aio,
+        Unheld::Uring,
+        Unheld::Mapping,
+        Unheld::ReadMapping,
+        Unheld::Handle,
+    ];
+
+    /// The word for this kind in JSON and in metrics.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Unheld::UnknownFile => "unknown_file",
+            Unheld::SyncedOpen => "synced_open",
+            Unheld::Aio => "io_submit",
+            Unheld::Uring => "io_uring",
+            Unheld::Mapping => "mapping",
+            Unheld::ReadMapping => "read_mapping",
+            Unheld::Handle => "handle",
+        }
+    }
+
+    /// The number of accesses in words, which begin a sentence.
+    pub fn counted(self, count: u64) -> String {
+        let (one, many) = match self {
+            Unheld::UnknownFile => (
+                "call was not held, because its file was not known",
+                "calls were not held, because their files were not known",
+            ),
+            Unheld::SyncedOpen => (
+                "file was opened with O_SYNC or O_DSYNC, and its writes, which sync, were not held",
+                "files were opened with O_SYNC or O_DSYNC, and their writes, which sync, were not held",
+            ),
+            Unheld::Aio => (
+                "I/O by io_submit was not held",
+                "I/Os by io_submit were not held",
+            ),
+            Unheld::Uring => (
+                "ring of io_uring was asked for, and a ring's I/Os are not held",
+                "rings of io_uring were asked for, and a ring's I/Os are not held",
+            ),
+            Unheld::Mapping => (
+                "mapping was shared and writable, and stores into it were not held",
+                "mappings were shared and writable, and stores into them were not held",
+            ),
+            Unheld::ReadMapping => (
+                "file was mapped or executed, and reads of its mapping were not held",
+                "files were mapped or executed, and reads of their mappings were not held",
+            ),
+            Unheld::Handle => (
+                "file was opened by its handle, and the open was not held",
+                "files were opened by their handles, and the opens were not held",
+            ),
+        };
+        match count {
+            1 => format!("1 {one}"),
+            count => format!("{count} {many}"),
+        }
+    }
+
+    /// A way to have such accesses held, or to do without them.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Unheld::UnknownFile => {
+                "give dashpot CAP_SYS_PTRACE, or a directory with fewer files of several names"
+            }
+            Unheld::SyncedOpen => "types=sync,write holds these writes",
+            Unheld::Aio | Unheld::Uring => {
+                "--uring refuse makes most programs use calls that are held"
+            }
+            Unheld::Mapping | Unheld::ReadMapping => {
+                "switch memory-mapped files off in the program, or inject on a device: run --mount"
+            }
+            Unheld::Handle => "inject on a device: run --mount",
+        }
+    }
+}
+
+/// How many accesses of each kind a program made.
+#[derive(Debug, Default)]
+pub struct UnheldCounts([AtomicU64; Unheld::ALL.len()]);
+
+impl UnheldCounts {
+    pub(crate) fn add(&self, unheld: Unheld, more: u64) {
+        self.0[unheld as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// The kinds with at least one access, with their counts.
+    pub fn counted(&self) -> Vec<(Unheld, u64)> {
+        let each = Unheld::ALL.iter().zip(&self.0);
+        each.map(|(unheld, count)| (*unheld, count.load(Ordering::Relaxed)))
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Unheld, UnheldCounts};
+
+    #[test]
+    fn each_kind_has_a_count_and_a_word_of_its_own() {
+        let counts = UnheldCounts::default();
+        for (at, unheld) in Unheld::ALL.into_iter().enumerate() {
+            counts.add(unheld, at as u64);
+        }
+        let expected: Vec<_> = (1..Unheld::ALL.len())
+            .map(|at| (Unheld::ALL[at], at as u64))
+            .collect();
+        assert_eq!(counts.counted(), expected);
+        let mut words = Unheld::ALL.map(Unheld::word);
+        words.sort_unstable();
+        assert!(words.is_sorted_by(|a, b| a < b));
+    }
+}

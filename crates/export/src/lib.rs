@@ -36,7 +36,9 @@ pub use clock::now;
 pub use complain::complain;
 pub use config::{ServerConfig, Spin};
 pub use events::{Bell, DeviceId, Drops, EventReader, EventRecord, FinishedZio};
-pub use export::{Counts, ExportInfo, Followed, Follower, Mechanism, Power, Uring};
+pub use export::{
+    Counts, ExportInfo, Followed, Follower, Mechanism, Power, Unheld, UnheldCounts, Uring,
+};
 pub use frontend::notified_calls;
 pub use handle::{Handle, ShardGone};
 pub use held::Held;

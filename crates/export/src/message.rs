@@ -4,13 +4,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use dashpot_engine::{Answer, Command, CommandError, Device, Duration, Outcome, PoolId, ZioId};
-use dashpot_rules::CallFiles;
 use dashpot_sys::seccomp::Listener;
 
 use crate::connection_limit::Permit;
 use crate::events::Drops;
 use crate::export::{ExportId, Followed, Follower, Mechanism, Uring};
-use crate::frontend::{self, Connect, NotServed, Session};
+use crate::frontend::{self, Connect, Followable, NotServed, Session};
 use crate::power::{Cut, CutError, Loss, PoolLoss};
 use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 use crate::store::Finished;
@@ -72,12 +71,12 @@ pub(crate) type Outlet = Box<dyn FnOnce(Message)>;
 /// export gets the program's calls on these files.
 pub(crate) fn follow(
     listener: Listener,
-    files: impl Iterator<Item = (CallFiles, ExportId, Outlet)>,
+    files: impl Iterator<Item = (Followable, ExportId, Outlet)>,
     peer: &str,
     uring: Uring,
     follower: Box<dyn Follower>,
 ) -> io::Result<Followed> {
-    let connect = |(files, export, send): (CallFiles, ExportId, Outlet)| {
+    let connect = |(files, export, send): (Followable, ExportId, Outlet)| {
         let peer = peer.to_owned();
         let connect = move |session| {
             send(Message::Connect(Handover {

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
@@ -104,7 +103,7 @@ impl Served {
                 .unwrap();
             go.send(()).unwrap();
             let result = program.join().unwrap();
-            assert_eq!(followed.counts().unheld.load(Ordering::Relaxed), 0);
+            assert_eq!(followed.counts().unheld.counted(), []);
             result
         })
     }

@@ -20,7 +20,9 @@ pub(crate) fn parse_errno(text: &str) -> Result<Errno, ParseError> {
         };
         ParseError::new(format!("'{text}' is not an error of Linux: {remedy}"))
     })?;
-    let carried = Errno::ALL.into_iter().find(|it| number(*it) == found.number());
+    let carried = Errno::ALL
+        .into_iter()
+        .find(|it| number(*it) == found.number());
     Ok(carried.unwrap_or(Errno::OfCall(found)))
 }
 

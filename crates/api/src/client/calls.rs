@@ -171,6 +171,11 @@ impl Client {
         self.get("/v1/rules")
     }
 
+    /// All armed rules, and the cleared rules that the daemon remembers.
+    pub fn rules_and_cleared(&self) -> Result<Vec<Rule>, ClientError> {
+        self.get("/v1/rules?cleared=true")
+    }
+
     /// The rules of a disk.
     pub fn rules_of(&self, disk: &str) -> Result<Vec<Rule>, ClientError> {
         self.get(&format!("/v1/disks/{}/rules", segment(disk)))

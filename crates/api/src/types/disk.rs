@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use super::summary::Summary;
 use super::{
-    ClientMemory, DeviceIo, Host, Load, Memory, Pool, Promise, Reclaim, Shard, Stops, VersionInfo,
-    Volume,
+    ClientMemory, DeviceIo, Host, Load, Memory, Pool, Promise, Reclaim, Shard, Stops, Unheld,
+    VersionInfo, Volume,
 };
 
 /// The daemon, its shards and its disks, at one moment.
@@ -83,6 +83,8 @@ pub struct Disk {
     pub shard_memory: ClientMemory,
     /// The lateness of the zios that the armed rules have held, since each rule was armed.
     pub rule_lateness: Summary,
+    /// The accesses to the files of a path disk that no rule could hold; null if the disk is not a path disk.
+    pub unheld: Option<Unheld>,
     /// The disk's clients, and their I/O.
     #[serde(flatten)]
     pub io: DeviceIo,

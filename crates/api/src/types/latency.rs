@@ -8,7 +8,7 @@ use dashpot_observe::Percentiles;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DepthTime, InFlightZio, Wide};
+use super::{DepthTime, InFlightZio, Unheld, Wide};
 
 /// The latencies of a disk or a volume since the start. The difference between two answers describes the
 /// interval between them.
@@ -42,6 +42,9 @@ pub struct DiskLatency {
     /// Number of zios since the start that are missing from breakdowns and from `store`, because the
     /// collector could not keep up with the shards.
     pub dropped: u64,
+    /// The accesses to the files of a path disk, since the start, that no rule could hold; null if the device
+    /// is not a path disk.
+    pub unheld: Option<Unheld>,
     /// Every operation, in display order. A breakdown has the operations of one client or size, then those of
     /// the next, and so on.
     pub ops: Vec<OpLatency>,

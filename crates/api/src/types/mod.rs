@@ -28,6 +28,7 @@ mod source;
 mod statistic;
 mod summary;
 mod tunable;
+mod unheld;
 mod volume;
 mod wide;
 
@@ -67,5 +68,6 @@ pub use statistic::{
 };
 pub use summary::Summary;
 pub use tunable::{SetTunables, TunableValue};
+pub use unheld::{Unheld, UnheldWay};
 pub use volume::{Volume, WriteWord};
 pub use wide::Wide;

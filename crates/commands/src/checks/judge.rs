@@ -67,6 +67,9 @@ impl Snapshot {
                     let remarks = older.into_iter().chain(stopped(now, earlier));
                     remark = Some(remarks.collect::<String>());
                 }
+                if *metric == DeviceMetric::Unheld {
+                    remark = ways(now, earlier);
+                }
                 observe_device(now, earlier, op.as_deref(), *metric)?
             }
             Subject::Rule { rule, metric } => {
@@ -108,6 +111,30 @@ fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
         let stopped = short_time(stopped_ns);
         format!("; the host stopped dashpot for {stopped}, and no latency shows that wait")
     })
+}
+
+/// The number of accesses to a path disk in an interval that no rule could hold. `None` for other disks.
+fn unheld(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<u64> {
+    let before = earlier.and_then(|earlier| earlier.unheld.as_ref());
+    let before = before.map_or(0, |before| before.count);
+    let now = now.unheld.as_ref()?;
+    Some(now.count.saturating_sub(before))
+}
+
+/// The same accesses, by kind.
+fn ways(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
+    let before = earlier.and_then(|earlier| earlier.unheld.as_ref());
+    let before = |way: &str| {
+        let mut ways = before.into_iter().flat_map(|before| &before.ways);
+        ways.find(|before| before.way == way)
+            .map_or(0, |way| way.count)
+    };
+    let each = now.unheld.as_ref()?.ways.iter().filter_map(|way| {
+        let count = way.count.saturating_sub(before(&way.way));
+        (count > 0).then(|| format!("{count} {}", way.way))
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| format!(" ({})", each.join(", ")))
 }
 
 /// The I/Os of a device that ended in an interval: all of them, or those of one operation.
@@ -187,6 +214,10 @@ fn observe_device(
     Ok(match metric {
         DeviceMetric::Count => plain(done.completed),
         DeviceMetric::InFlight => plain(u64::from(now.in_flight)),
+        DeviceMetric::Unheld => match unheld(now, earlier) {
+            Some(count) => plain(count),
+            None => Observed::Nothing("only a path disk has it".to_owned()),
+        },
         _ if done.completed == 0 => Observed::Nothing(format!("no {} seen", op.unwrap_or("I/O"))),
         DeviceMetric::Failed => plain(done.failed),
         DeviceMetric::Iops => rate(done.completed),

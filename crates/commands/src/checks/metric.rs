@@ -29,6 +29,8 @@ pub(crate) enum DeviceMetric {
     Iops,
     BytesPerSecond,
     InFlight,
+    /// The number of accesses to a path disk that no rule could hold.
+    Unheld,
 }
 
 /// A counter of a rule.
@@ -62,12 +64,13 @@ const FIGURES: [(&str, Figure); 7] = [
     ("mean", Figure::Mean),
 ];
 
-const OF_DEVICES: [(&str, DeviceMetric); 5] = [
+const OF_DEVICES: [(&str, DeviceMetric); 6] = [
     ("count", DeviceMetric::Count),
     ("failed", DeviceMetric::Failed),
     ("iops", DeviceMetric::Iops),
     ("bytes_per_s", DeviceMetric::BytesPerSecond),
     ("in_flight", DeviceMetric::InFlight),
+    ("unheld", DeviceMetric::Unheld),
 ];
 
 const SPANS: [(&str, Span); 3] = [
@@ -107,10 +110,18 @@ impl DeviceMetric {
     pub(crate) fn kind(self) -> Kind {
         match self {
             DeviceMetric::Latency(_) => Kind::Time,
-            DeviceMetric::Count | DeviceMetric::Failed | DeviceMetric::InFlight => Kind::Count,
+            DeviceMetric::Count
+            | DeviceMetric::Failed
+            | DeviceMetric::InFlight
+            | DeviceMetric::Unheld => Kind::Count,
             DeviceMetric::Iops => Kind::PerSecond,
             DeviceMetric::BytesPerSecond => Kind::BytesPerSecond,
         }
+    }
+
+    /// Whether the metric is one of a whole device, and not of one of its operations.
+    pub(crate) fn is_of_whole_device(self) -> bool {
+        matches!(self, DeviceMetric::InFlight | DeviceMetric::Unheld)
     }
 
     /// The names of all metrics.

@@ -54,7 +54,7 @@ impl Names {
     fn find(&self, subject: &str, metric: &str) -> Option<Subject> {
         if let Some(metric) = DeviceMetric::parse(metric)
             && let Some((device, op)) = self.device_and_op(subject)
-            && (op.is_none() || metric != DeviceMetric::InFlight)
+            && (op.is_none() || !metric.is_of_whole_device())
         {
             return Some(Subject::Device { device, op, metric });
         }
@@ -106,9 +106,13 @@ impl Names {
             }
         }
         match (self.device_and_op(subject), self.is_known(subject)) {
-            (Some((_, Some(_))), _) if metric == "in_flight" => ParseError::new(format!(
-                "'{text}': in_flight is a metric of a disk or volume, not of one of its operations"
-            )),
+            (Some((_, Some(_))), _)
+                if DeviceMetric::parse(metric).is_some_and(DeviceMetric::is_of_whole_device) =>
+            {
+                ParseError::new(format!(
+                    "'{text}': {metric} is a metric of a disk or volume, not of one of its operations"
+                ))
+            }
             (Some(_), _) => no_metric("a disk or volume", metric, &DeviceMetric::words()),
             (None, true) => no_metric("a rule", metric, &RuleMetric::words()),
             (None, false) => self.unknown_subject(subject),

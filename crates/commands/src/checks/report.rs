@@ -2,13 +2,37 @@
 //! annotations of a step on GitHub.
 
 use std::fmt::Write;
+use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
-use dashpot_api::{DiskLatency, OpLatency, Rule};
+use dashpot_api::{DiskLatency, OpLatency, Rule, RuleState, Unheld, UnheldWay};
 use dashpot_rules::short_time;
 use serde::Serialize;
 
 use super::judge::Outcome;
+
+/// A command that has ended, or no command.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ran {
+    /// The words of the command; empty if there was none.
+    pub(crate) command: Vec<String>,
+    /// The exit status; `None` if there was no command.
+    pub(crate) status: Option<u8>,
+    /// How long the command ran; `None` if there was none.
+    pub(crate) lasted: Option<Duration>,
+}
+
+impl Ran {
+    fn succeeded(&self) -> bool {
+        self.status.is_none_or(|status| status == 0)
+    }
+
+    /// The exit status of a program that passes on that of the command.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.status.unwrap_or(0))
+    }
+}
 
 /// Everything that a report says. A reader of the JSON first looks at `schema`. A release may add fields
 /// without a change of `schema`. A release that removes a field, or changes what a field means, raises
@@ -20,18 +44,34 @@ pub(crate) struct Report {
     /// The words of the command; empty if there is no command.
     command: Vec<String>,
     succeeded: bool,
+    /// The exit status of the command; null if there is no command.
+    status: Option<u8>,
+    /// How long the command ran; null if there is no command.
+    duration_ns: Option<u64>,
     checks: Vec<Outcome>,
     rules: Vec<Injected>,
+    /// The accesses to each path disk that no rule could hold.
+    unheld: Vec<OfDisk>,
     disks: Vec<Ended>,
 }
 
-/// A rule that was armed when the command ended.
+/// The accesses to a path disk that no rule could hold.
+#[derive(Debug, Serialize)]
+struct OfDisk {
+    disk: String,
+    #[serde(flatten)]
+    unheld: Unheld,
+}
+
+/// A rule that was armed when the command ended, or that was cleared before.
 #[derive(Debug, Serialize)]
 struct Injected {
     id: u32,
     name: Option<String>,
     disk: String,
     rule: String,
+    /// Whether the rule was cleared before the end. Its counters are those of that moment.
+    cleared: bool,
     matched: u64,
     injected: u64,
     held: u64,
@@ -55,8 +95,7 @@ struct Ended {
 
 impl Report {
     pub(crate) fn new(
-        command: Vec<String>,
-        succeeded: bool,
+        ran: &Ran,
         checks: &[Outcome],
         rules: Vec<Rule>,
         disks: &[(String, DiskLatency)],
@@ -65,29 +104,44 @@ impl Report {
             .iter()
             .flat_map(|(disk, latency)| latency.ops.iter().map(move |op| (disk, op)));
         let ended = ops.filter(|(_, op)| op.completed > 0);
+        let unheld = disks.iter().filter_map(|(disk, latency)| {
+            Some(OfDisk {
+                disk: disk.clone(),
+                unheld: latency.unheld.clone()?,
+            })
+        });
         Ok(Report {
             schema: SCHEMA,
             dashpot: env!("CARGO_PKG_VERSION"),
-            command,
-            succeeded,
+            command: ran.command.clone(),
+            succeeded: ran.succeeded(),
+            status: ran.status,
+            duration_ns: ran.lasted.map(|lasted| lasted.as_nanos() as u64),
             checks: checks.to_vec(),
             rules: rules.into_iter().map(Injected::from).collect(),
+            unheld: unheld.collect(),
             disks: ended
                 .map(|(disk, op)| Ended::of(disk, op))
                 .collect::<Result<_, _>>()?,
         })
     }
 
-    /// JUnit's XML, with a test case for the command, for each check, and for each rule. The case of a rule
-    /// that injected nothing counts as skipped, with the reason.
+    /// JUnit's XML, with a test case for the command, for each check, for each rule, and for each kind of access
+    /// that no rule could hold. The case of a rule that injected nothing counts as skipped, with the reason, and
+    /// so does that of such an access, with the remedy.
     pub(crate) fn junit(&self) -> String {
         let mut cases = Vec::new();
-        if !self.command.is_empty() {
-            let failure = (!self.succeeded).then(|| failure("the command failed"));
-            cases.push(case(
+        if let Some(status) = self.status {
+            let ended = format!("the command ended with status {status}");
+            let inside = match self.succeeded {
+                true => said(&ended),
+                false => failure(&ended),
+            };
+            cases.push(case_of(
                 "command",
                 &self.command.join(" "),
-                &failure.unwrap_or_default(),
+                &inside,
+                &self.time(),
             ));
         }
         for check in &self.checks {
@@ -99,10 +153,14 @@ impl Report {
         }
         for rule in &self.rules {
             let inside = match &rule.why_nothing {
-                Some(why) => format!("<skipped message=\"{}\"/>", xml(why)),
+                Some(why) => skipped(why),
                 None => said(&rule.counts()),
             };
             cases.push(case("rule", &rule.title(), &inside));
+        }
+        for (disk, way) in self.ways() {
+            let inside = skipped(&format!("{}: {}", way.said, way.remedy));
+            cases.push(case("unheld", &format!("{disk}: {}", way.way), &inside));
         }
         let failures = cases
             .iter()
@@ -114,22 +172,38 @@ impl Report {
             .count();
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"dashpot\" tests=\"{}\" \
-             failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n{}</testsuite>\n</testsuites>\n",
+             failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"{}>\n{}</testsuite>\n</testsuites>\n",
             cases.len(),
+            self.time(),
             cases.concat()
         )
+    }
+
+    /// The attribute of XML for the time that the command took; empty if there was no command.
+    fn time(&self) -> String {
+        let seconds = |ns| format!(" time=\"{:.3}\"", ns as f64 / 1e9);
+        self.duration_ns.map_or_else(String::new, seconds)
+    }
+
+    /// The kinds of access that no rule could hold, each with its disk.
+    fn ways(&self) -> impl Iterator<Item = (&str, &UnheldWay)> {
+        self.unheld
+            .iter()
+            .flat_map(|of| of.unheld.ways.iter().map(|way| (of.disk.as_str(), way)))
     }
 
     /// A page in Markdown, small enough for GitHub's summary of a step.
     pub(crate) fn markdown(&self) -> String {
         let mut page = "## dashpot\n".to_owned();
         if !self.command.is_empty() {
-            let ended = if self.succeeded {
-                "succeeded"
-            } else {
-                "**failed**"
+            let ended = match (self.succeeded, self.status) {
+                (false, Some(status)) => format!("**failed** with status {status}"),
+                _ => "succeeded".to_owned(),
             };
-            let _ = writeln!(page, "\n{} {ended}.", code(&self.command.join(" ")));
+            let took = self
+                .duration_ns
+                .map_or_else(String::new, |ns| format!(" after {}", short_time(ns)));
+            let _ = writeln!(page, "\n{} {ended}{took}.", code(&self.command.join(" ")));
         }
         let checks = self.checks.iter().map(|check| {
             let verdict = if check.holds { "ok" } else { "**FAIL**" };
@@ -143,9 +217,15 @@ impl Report {
         let rules = self.rules.iter().map(|rule| {
             let why = rule.why_nothing.clone();
             let effect = why.unwrap_or_else(|| rule.counts());
-            vec![cell(&rule.disk), code(&rule.rule), cell(&effect)]
+            let cleared = if rule.cleared { " (cleared)" } else { "" };
+            let words = format!("{}{cleared}", code(&rule.rule));
+            vec![cell(&rule.disk), words, cell(&effect)]
         });
         page += &table(&["disk", "rule", "what it did"], rules);
+        let ways = self
+            .ways()
+            .map(|(disk, way)| vec![cell(disk), cell(&way.said), cell(&way.remedy)]);
+        page += &table(&["disk", "not held", "remedy"], ways);
         let disks = self.disks.iter().map(|ended| {
             let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), short_time);
             let (n, failed) = (ended.n.to_string(), ended.failed.to_string());
@@ -191,6 +271,7 @@ impl From<Rule> for Injected {
             name: rule.name,
             disk: rule.disk,
             rule: rule.rule,
+            cleared: rule.state == RuleState::Cleared,
             matched: counters.matched,
             injected: counters.injected,
             held: counters.held,
@@ -208,7 +289,8 @@ impl Injected {
             .name
             .as_ref()
             .map_or_else(String::new, |name| format!(" ({name})"));
-        format!("{}: {}{name}", self.disk, self.rule)
+        let cleared = if self.cleared { " (cleared)" } else { "" };
+        format!("{}: {}{name}{cleared}", self.disk, self.rule)
     }
 
     fn counts(&self) -> String {
@@ -235,8 +317,19 @@ impl Ended {
 }
 
 fn case(kind: &str, name: &str, inside: &str) -> String {
+    case_of(kind, name, inside, "")
+}
+
+/// A test case with more attributes, in XML.
+fn case_of(kind: &str, name: &str, inside: &str, attributes: &str) -> String {
     let name = xml(name);
-    format!("<testcase classname=\"dashpot.{kind}\" name=\"{name}\">{inside}</testcase>\n")
+    format!(
+        "<testcase classname=\"dashpot.{kind}\" name=\"{name}\"{attributes}>{inside}</testcase>\n"
+    )
+}
+
+fn skipped(message: &str) -> String {
+    format!("<skipped message=\"{}\"/>", xml(message))
 }
 
 fn failure(message: &str) -> String {

@@ -9,8 +9,11 @@ fn report(checks: Vec<Outcome>, rules: Vec<Injected>) -> Report {
         dashpot: "1.2.3",
         command: vec!["sh".to_owned(), "-c".to_owned(), "exit 1 | cat".to_owned()],
         succeeded: false,
+        status: Some(3),
+        duration_ns: Some(1_234_567_890),
         checks,
         rules,
+        unheld: Vec::new(),
         disks: Vec::new(),
     }
 }
@@ -21,6 +24,7 @@ fn rule(why_nothing: Option<&str>) -> Injected {
         name: Some("slow".to_owned()),
         disk: "db".to_owned(),
         rule: "-D 20ms -T flush".to_owned(),
+        cleared: false,
         matched: 3,
         injected: 2,
         held: 2,

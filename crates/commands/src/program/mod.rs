@@ -161,47 +161,19 @@ impl Following {
     }
 }
 
-/// Sentences about the calls that did not become zios.
+/// Sentences about the calls that were not held, or not as the rules demanded.
 fn sentences(counts: &Counts) -> Vec<String> {
-    let rows = [
-        (
-            &counts.unheld,
-            "call was not held, because its file was not known",
-            "calls were not held, because their files were not known",
-        ),
-        (
-            &counts.unsynced,
-            "sync was held, but could not be done first, although a rule asked for --mode floor",
-            "syncs were held, but could not be done first, although a rule asked for --mode floor",
-        ),
-        (
-            &counts.synced_opens,
-            "file was opened with O_SYNC or O_DSYNC: writes to it are of the type write",
-            "files were opened with O_SYNC or O_DSYNC: writes to them are of the type write",
-        ),
-        (
-            &counts.submitted,
-            "I/O by io_submit was not held",
-            "I/Os by io_submit were not held",
-        ),
-        (
-            &counts.rings,
-            "ring of io_uring was asked for: the I/Os of a ring are not held",
-            "rings of io_uring were asked for: the I/Os of a ring are not held",
-        ),
-        (
-            &counts.mappings,
-            "mapping was shared and writable: msync is held, but not what is stored in the mapping",
-            "mappings were shared and writable: msync is held, but not what is stored in the mappings",
-        ),
-    ];
-    let counted = rows.map(|(count, one, many)| (count.load(Ordering::Relaxed), one, many));
-    let sentence = |(count, one, many)| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{count} {many}")),
-    };
-    counted.into_iter().filter_map(sentence).collect()
+    let unheld = counts.unheld.counted().into_iter();
+    let mut sentences: Vec<String> = unheld
+        .map(|(unheld, count)| format!("{}: {}", unheld.counted(count), unheld.remedy()))
+        .collect();
+    let first = "could not be done first, although a rule asked for --mode floor";
+    match counts.unsynced.load(Ordering::Relaxed) {
+        0 => {}
+        1 => sentences.push(format!("1 sync was held, but {first}")),
+        count => sentences.push(format!("{count} syncs were held, but {first}")),
+    }
+    sentences
 }
 
 /// Begins to receive the calls of the process at the other end of the socket. `None` if the process has ended

@@ -185,6 +185,11 @@ impl Daemon {
         self.registry.lock().await.past.find(key)
     }
 
+    /// All cleared rules that the daemon remembers.
+    pub async fn all_gone(&self) -> Vec<Gone> {
+        self.registry.lock().await.past.all()
+    }
+
     /// Arms the lab's rules.
     pub async fn arm_lab(&self) -> Result<(), Refusal> {
         let mut registry = self.registry.lock().await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use dashpot_engine::pool::{Tunable, TunableError, Tunables};
 use dashpot_engine::{Command, CommandError};
 use dashpot_export::{
-    Cut, DeviceId, DiskSnapshot, PoolInfo, PoolLoss, PoolSnapshot, ServedDevice, ShardGone,
-    VolumeInfo,
+    Cut, DeviceId, DiskInfo, DiskSnapshot, PoolInfo, PoolLoss, PoolSnapshot, ServedDevice,
+    ShardGone, VolumeInfo,
 };
 use dashpot_rules::format_tunable;
 use tokio::sync::oneshot;
@@ -97,6 +97,14 @@ impl Daemon {
     /// The name of a disk or a volume.
     pub fn name_of(&self, device: DeviceId) -> &str {
         self.handle.device(device).name()
+    }
+
+    /// The facts about a device that is a disk.
+    pub(crate) fn disk_of(&self, device: DeviceId) -> Option<&DiskInfo> {
+        match self.handle.device(device) {
+            ServedDevice::Disk(info) => Some(info),
+            ServedDevice::Volume(_) => None,
+        }
     }
 
     /// Whether a device is a volume.

@@ -32,7 +32,8 @@ pub(super) fn write(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     write_states(page, disks)?;
     write_operations(page, disks)?;
     write_latencies(page, disks)?;
-    write_queues(page, disks)
+    write_queues(page, disks)?;
+    write_unheld(page, disks)
 }
 
 fn write_states(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
@@ -82,6 +83,19 @@ fn write_queues(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     )?;
     page.gauge(&STALLED, each(disks, |disk| u64::from(disk.stalled)))?;
     page.counter(&STALLS, each(disks, |disk| disk.stalls))
+}
+
+/// Writes the counts of each path disk's unheld accesses, by kind.
+fn write_unheld(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
+    let ways = disks.iter().flat_map(|disk| {
+        let counted = disk.info.unheld.counted().into_iter();
+        counted.map(move |(way, count)| {
+            let mut labels = disk.labels();
+            labels.push(("way", way.word().into()));
+            (labels, count)
+        })
+    });
+    page.counter(&UNHELD, ways)
 }
 
 fn depths(disk: &DiskSnapshot) -> DepthSummary {
@@ -168,4 +182,9 @@ const STALLS: Metric = Metric(
     "disk_stalls",
     None,
     "How often the shard has stopped reading a connection because of its bound on memory",
+);
+const UNHELD: Metric = Metric(
+    "disk_unheld",
+    None,
+    "Accesses to a path disk's files that no rule could hold",
 );

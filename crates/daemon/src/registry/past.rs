@@ -61,6 +61,11 @@ impl Past {
         *self = Past::default();
     }
 
+    /// The rules, in the order in which they were cleared.
+    pub(crate) fn all(&self) -> Vec<Gone> {
+        self.rules.iter().cloned().collect()
+    }
+
     /// The cleared rule with this id or, for a name, all cleared rules of the last call that armed a rule
     /// with this name.
     pub(crate) fn find(&self, key: &str) -> Vec<Gone> {

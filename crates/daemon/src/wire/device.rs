@@ -105,6 +105,7 @@ impl DeviceView<'_> {
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().next(),
             dropped,
+            unheld: None,
             ops,
         }
     }

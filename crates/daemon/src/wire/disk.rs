@@ -1,6 +1,6 @@
 //! Converts snapshots of disks and volumes to the API's types.
 
-use dashpot_api::{Disk, Summary, Suspension, Volume, WriteWord};
+use dashpot_api::{Disk, Summary, Suspension, Unheld, UnheldWay, Volume, WriteWord};
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleConfig, WritePolicy};
 use dashpot_export::{DiskInfo, DiskSnapshot, PoolInfo, VolumeInfo};
@@ -36,8 +36,25 @@ pub(crate) fn disk(
         shard_load: load(snapshot.work),
         shard_memory: client_memory(snapshot.held),
         rule_lateness: Summary::of(Some(&lateness_of_rules(snapshot))),
+        unheld: unheld(info),
         io: DeviceView(snapshot).io(),
     }
+}
+
+/// The accesses to a path disk's files that were not held; `None` for other disks.
+pub(crate) fn unheld(info: &DiskInfo) -> Option<Unheld> {
+    info.followed.as_ref()?;
+    let counted = info.unheld.counted();
+    let way = |&(way, count): &(dashpot_export::Unheld, u64)| UnheldWay {
+        way: way.word().to_owned(),
+        count,
+        said: way.counted(count),
+        remedy: way.remedy().to_owned(),
+    };
+    Some(Unheld {
+        count: counted.iter().map(|(_, count)| count).sum(),
+        ways: counted.iter().map(way).collect(),
+    })
 }
 
 /// A volume in the API's form.

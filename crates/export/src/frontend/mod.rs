@@ -27,23 +27,27 @@ use self::boundary::{Arrival, Done, Frontend, ReceiveLimits, SendLimits};
 pub use self::boundary::{Decoded, ExtentQuestion, NotServed, Operation, Request};
 pub use self::calls::notified_calls;
 pub(crate) use self::loopback::Loopback;
-use crate::export::{ExportInfo, Followed, Follower, Mechanism, Uring};
+use crate::export::{ExportInfo, Followed, Follower, Mechanism, UnheldCounts, Uring};
 use crate::store::Extent;
 
 /// Receives the calls that a program makes on the files of disks. Passes each disk's session to the `connect`
 /// of that disk.
 pub(crate) fn follow(
     listener: Listener,
-    files: impl Iterator<Item = (CallFiles, Connect)>,
+    files: impl Iterator<Item = (Followable, Connect)>,
     uring: Uring,
     follower: Box<dyn Follower>,
 ) -> io::Result<Followed> {
-    let watched = |(files, connect): (CallFiles, Connect)| calls::Watched {
+    let watched = |((files, unheld), connect): (Followable, Connect)| calls::Watched {
         files,
+        unheld,
         connect: Box::new(|session| connect(Session::other(session))),
     };
     calls::follow(listener, files.map(watched).collect(), uring, follower)
 }
+
+/// The files of a path disk, and the counts of the accesses to them that dashpot does not hold.
+pub(crate) type Followable = (CallFiles, Arc<UnheldCounts>);
 
 /// Hands a session to its shard.
 pub(crate) type Connect = Box<dyn FnOnce(Session)>;

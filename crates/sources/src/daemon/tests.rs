@@ -36,6 +36,7 @@ fn look(since_ns: u64, reads: u64) -> DiskLatency {
         in_flight: 0,
         oldest: None,
         dropped: 0,
+        unheld: None,
         ops: vec![read],
     }
 }

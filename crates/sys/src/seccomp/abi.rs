@@ -10,7 +10,7 @@ pub enum SystemCall {
     Fsync,
     /// `fdatasync(2)`
     Fdatasync,
-    /// `sync_file_range(2)`
+    /// `sync_file_range(2)` that waits
     SyncFileRange,
     /// `msync(2)` with `MS_SYNC`
     Msync,
@@ -70,8 +70,14 @@ pub enum SystemCall {
     Ftruncate,
     /// `fallocate(2)`
     Fallocate,
-    /// `mmap(2)` of a file, shared and writable
+    /// `ioctl(2)` with one of [`REQUESTS`]
+    Ioctl,
+    /// `mmap(2)` of a file
     Mmap,
+    /// `open_by_handle_at(2)`
+    OpenByHandleAt,
+    /// `io_setup(2)`
+    IoSetup,
     /// `io_submit(2)`
     IoSubmit,
     /// `io_uring_setup(2)`
@@ -99,7 +105,7 @@ pub(super) struct Row {
 
 impl SystemCall {
     /// All calls.
-    pub const ALL: [SystemCall; 37] = [
+    pub const ALL: [SystemCall; 40] = [
         SystemCall::Fsync,
         SystemCall::Fdatasync,
         SystemCall::SyncFileRange,
@@ -132,7 +138,10 @@ impl SystemCall {
         SystemCall::Truncate,
         SystemCall::Ftruncate,
         SystemCall::Fallocate,
+        SystemCall::Ioctl,
         SystemCall::Mmap,
+        SystemCall::OpenByHandleAt,
+        SystemCall::IoSetup,
         SystemCall::IoSubmit,
         SystemCall::IoUringSetup,
         SystemCall::Execve,
@@ -157,15 +166,14 @@ impl SystemCall {
         (numbering.numbers)(self.row())
     }
 
-    /// The flags that a call must have, or must not have, to be notified. Empty if the call is notified
-    /// whatever its flags are.
-    pub(super) fn conditions(self) -> &'static [Condition] {
-        match self {
-            SystemCall::Msync => const { &[any(2, libc::MS_SYNC)] },
-            SystemCall::Pwritev2 => const { &[any(5, libc::RWF_SYNC | libc::RWF_DSYNC)] },
-            SystemCall::Open => const { &[any(1, libc::O_DSYNC)] },
-            SystemCall::Openat => const { &[any(2, libc::O_DSYNC)] },
-            SystemCall::Mmap => {
+    /// The conditions that a call must meet to be notified. Empty if the call is notified whatever its
+    /// arguments are. Programs of another word size pass the flags of some calls in other arguments, so such
+    /// a call is notified whatever its flags are.
+    pub(super) fn conditions(self, when: When, abi: Abi) -> &'static [Condition] {
+        match (self, when) {
+            (SystemCall::Ioctl, _) => const { &[Condition::OneOf(1, &REQUESTS)] },
+            (SystemCall::Mmap, When::ReachesFile) => const { &[none(3, libc::MAP_ANONYMOUS)] },
+            (SystemCall::Mmap, When::WritesFile) => {
                 const {
                     &[
                         any(2, libc::PROT_WRITE),
@@ -175,6 +183,15 @@ impl SystemCall {
                     ]
                 }
             }
+            (_, When::Always) => &[],
+            (SystemCall::Mmap, _) => {
+                const { &[any(3, libc::MAP_SYNC), none(3, libc::MAP_ANONYMOUS)] }
+            }
+            (SystemCall::SyncFileRange, _) if abi == Abi::Native => const { &[any(3, WAITS)] },
+            (SystemCall::Msync, _) => const { &[any(2, libc::MS_SYNC)] },
+            (SystemCall::Pwritev2, _) => const { &[any(5, libc::RWF_SYNC | libc::RWF_DSYNC)] },
+            (SystemCall::Open, _) => const { &[any(1, libc::O_DSYNC)] },
+            (SystemCall::Openat, _) => const { &[any(2, libc::O_DSYNC)] },
             _ => &[],
         }
     }
@@ -184,29 +201,75 @@ impl SystemCall {
     }
 }
 
-/// A condition on the flags in one argument of a call.
+/// The calls that a filter notifies among those with one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// All of them, but of `ioctl` only those with one of [`REQUESTS`].
+    Always,
+    /// If the call has flags that can make data durable: those that have such a flag. Otherwise all.
+    Syncs,
+    /// Of `mmap`, those that let the program change a file by writing to memory.
+    WritesFile,
+    /// Of `mmap`, those that let the program reach a file in any way.
+    ReachesFile,
+}
+
+/// A condition on one argument of a call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Condition {
-    pub(super) argument: usize,
-    pub(super) bits: u32,
-    /// Whether the call must have at least one of the flags. If false, it must have none of them.
-    pub(super) set: bool,
+pub(super) enum Condition {
+    /// The argument must have at least one of these flags.
+    Any(usize, u32),
+    /// The argument must have none of these flags.
+    None(usize, u32),
+    /// The argument must be one of these numbers.
+    OneOf(usize, &'static [u32]),
 }
 
 const fn any(argument: usize, bits: i32) -> Condition {
-    Condition {
-        argument,
-        bits: bits.cast_unsigned(),
-        set: true,
-    }
+    Condition::Any(argument, bits.cast_unsigned())
 }
 
 const fn none(argument: usize, bits: i32) -> Condition {
-    Condition {
-        set: false,
-        ..any(argument, bits)
-    }
+    Condition::None(argument, bits.cast_unsigned())
 }
+
+/// The requests of `ioctl` that write, read, truncate or sync files.
+pub const REQUESTS: [u32; 9] = [
+    requests::CLONE,
+    requests::CLONE_RANGE,
+    requests::DEDUPE_RANGE,
+    requests::BTRFS_SYNC,
+    requests::ROOM[0],
+    requests::ROOM[1],
+    requests::ROOM[2],
+    requests::ROOM[3],
+    requests::ROOM[4],
+];
+
+/// The numbers of requests of `ioctl`, from include/uapi/linux/fs.h, falloc.h and btrfs.h.
+pub mod requests {
+    /// `FICLONE`
+    pub const CLONE: u32 = 0x4004_9409;
+    /// `FICLONERANGE`
+    pub const CLONE_RANGE: u32 = 0x4020_940d;
+    /// `FIDEDUPERANGE`
+    pub const DEDUPE_RANGE: u32 = 0xc018_9436;
+    /// `BTRFS_IOC_SYNC`
+    pub const BTRFS_SYNC: u32 = 0x9408;
+    /// `FS_IOC_RESVSP`, `FS_IOC_UNRESVSP`, their forms for 64 bits, and `FS_IOC_ZERO_RANGE`: `fallocate` by
+    /// its older name.
+    pub const ROOM: [u32; 5] = [
+        0x4030_5828,
+        0x4030_5829,
+        0x4030_582a,
+        0x4030_582b,
+        0x4030_5839,
+    ];
+}
+
+/// `SYNC_FILE_RANGE_WAIT_BEFORE` and `SYNC_FILE_RANGE_WAIT_AFTER`. Without them, `sync_file_range` waits for
+/// nothing, and is only a hint.
+const WAITS: i32 = 1 | 4;
 
 /// The kind of program that an ABI is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,7 +374,10 @@ fn table(call: SystemCall) -> &'static Row {
         SystemCall::Truncate => const { &row("truncate", &[76], &[45], &[X32 | 76], &[92, 193], &[92, 193]) },
         SystemCall::Ftruncate => const { &row("ftruncate", &[77], &[46], &[X32 | 77], &[93, 194], &[93, 194]) },
         SystemCall::Fallocate => const { &row("fallocate", &[285], &[47], &[X32 | 285], &[324], &[352]) },
+        SystemCall::Ioctl => const { &row("ioctl", &[16], &[29], &[X32 | 514], &[54], &[54]) },
         SystemCall::Mmap => const { &row("mmap", &[9], &[222], &[], &[], &[]) },
+        SystemCall::OpenByHandleAt => const { &row("open_by_handle_at", &[304], &[265], &[], &[], &[]) },
+        SystemCall::IoSetup => const { &row("io_setup", &[206], &[0], &[], &[], &[]) },
         SystemCall::IoSubmit => const { &row("io_submit", &[209], &[2], &[], &[], &[]) },
         SystemCall::IoUringSetup => const { &row("io_uring_setup", &[425], &[425], &[], &[], &[]) },
         SystemCall::Execve => const { &row("execve", &[59], &[221], &[], &[], &[]) },

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, makedev, readlink, statx};
+use rustix::fs::{AtFlags, CWD, OFlags, StatxAttributes, StatxFlags, makedev, readlink, statx};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -21,6 +21,8 @@ pub struct Status {
     pub mode: u32,
     /// The number of the mount through which the file was reached.
     pub mount: u64,
+    /// Whether mappings of the file reach persistent memory itself (DAX), and not the page cache.
+    pub is_persistent_memory: bool,
 }
 
 /// The place to which a name leads.
@@ -48,6 +50,7 @@ impl Status {
             length: found.stx_size,
             mode: found.stx_mode.into(),
             mount: found.stx_mnt_id,
+            is_persistent_memory: found.stx_attributes.contains(StatxAttributes::DAX),
         })
     }
 
@@ -59,6 +62,7 @@ impl Status {
             self.length,
             self.mode.into(),
             self.mount,
+            self.is_persistent_memory.into(),
         ];
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
@@ -66,7 +70,7 @@ impl Status {
     /// Parses an answer into the facts about a file.
     pub fn from_bytes(bytes: &[u8]) -> Option<Status> {
         let (chunks, _) = bytes.as_chunks();
-        let [device, inode, names, length, mode, mount] = *chunks.first_chunk()?;
+        let [device, inode, names, length, mode, mount, dax] = *chunks.first_chunk()?;
         Some(Status {
             device: u64::from_ne_bytes(device),
             inode: u64::from_ne_bytes(inode),
@@ -74,6 +78,7 @@ impl Status {
             length: u64::from_ne_bytes(length),
             mode: u64::from_ne_bytes(mode) as u32,
             mount: u64::from_ne_bytes(mount),
+            is_persistent_memory: u64::from_ne_bytes(dax) != 0,
         })
     }
 }
@@ -109,7 +114,7 @@ impl Place {
 }
 
 /// The length of a [`Status`] in bytes.
-const STATUS: usize = 6 * size_of::<u64>();
+const STATUS: usize = 7 * size_of::<u64>();
 
 pub(super) fn link(path: &str) -> Result<Vec<u8>, Errno> {
     Ok(readlink(path, Vec::new())?.into_bytes())

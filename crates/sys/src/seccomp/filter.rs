@@ -7,17 +7,15 @@
 
 use libc::{sock_filter, sock_fprog};
 
-use super::abi::{Condition, NUMBERINGS, Numbering, SystemCall};
+use super::abi::{Abi, Condition, NUMBERINGS, Numbering, SystemCall, When};
 
 /// A call that the filter reports to the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notified {
     /// The call.
     pub call: SystemCall,
-    /// Whether the filter notifies the call whatever its flags are. Otherwise the filter notifies it only if
-    /// its flags make data durable or, for a mapping, let the program change a file by writing to memory. A
-    /// call that has no such flags at all is always notified.
-    pub always: bool,
+    /// The arguments with which the filter notifies the call.
+    pub when: When,
 }
 
 /// The program that notifies these calls in each ABI, and every call from an unknown architecture. The
@@ -55,7 +53,7 @@ fn of_architecture<'a>(
     for numbering in numberings {
         for call in calls {
             for number in call.call.numbers(numbering) {
-                let body = of_call(call);
+                let body = of_call(call, numbering.abi);
                 block.extend(unless_equal_skip(*number, body.len()));
                 block.extend(body);
             }
@@ -67,29 +65,31 @@ fn of_architecture<'a>(
 
 /// The instructions for a call in the list, which notify the call if it meets all conditions, and otherwise
 /// allow it.
-fn of_call(notified: &Notified) -> Vec<sock_filter> {
+fn of_call(notified: &Notified, abi: Abi) -> Vec<sock_filter> {
     let mut body = Vec::new();
-    let conditions = match notified.always {
-        true => &[],
-        false => notified.call.conditions(),
-    };
-    for condition in conditions {
+    for condition in notified.call.conditions(notified.when, abi) {
         body.extend(unless_met_allow(condition));
     }
     body.push(give(libc::SECCOMP_RET_USER_NOTIF));
     body
 }
 
-fn unless_met_allow(condition: &Condition) -> [sock_filter; 3] {
-    let (some, none) = match condition.set {
-        true => (1, 0),
-        false => (0, 1),
+/// The instructions that allow a call unless it meets the condition.
+fn unless_met_allow(condition: &Condition) -> Vec<sock_filter> {
+    let (argument, tests) = match *condition {
+        Condition::Any(argument, bits) => (argument, vec![jump(libc::BPF_JSET, bits, 1, 0)]),
+        Condition::None(argument, bits) => (argument, vec![jump(libc::BPF_JSET, bits, 0, 1)]),
+        Condition::OneOf(argument, numbers) => {
+            // A number that is equal skips the tests of the later numbers, and the verdict after them.
+            let skips = (1..=numbers.len() as u8).rev();
+            let test = |(number, skip): (&u32, u8)| jump(libc::BPF_JEQ, *number, skip, 0);
+            (argument, numbers.iter().zip(skips).map(test).collect())
+        }
     };
-    [
-        load(ARGUMENTS + 8 * condition.argument as u32 + LOW_HALF),
-        jump(libc::BPF_JSET, condition.bits, some, none),
-        give(libc::SECCOMP_RET_ALLOW),
-    ]
+    let mut body = vec![load(ARGUMENTS + 8 * argument as u32 + LOW_HALF)];
+    body.extend(tests);
+    body.push(give(libc::SECCOMP_RET_ALLOW));
+    body
 }
 
 /// Skips `count` instructions unless the loaded word is `word`. Skipping a long block takes a second jump.

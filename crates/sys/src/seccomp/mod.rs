@@ -16,7 +16,7 @@ mod name;
 #[cfg(test)]
 mod tests;
 
-pub use abi::SystemCall;
+pub use abi::{REQUESTS, SystemCall, When, requests};
 pub use facts::{Place, Status};
 pub use filter::Notified;
 pub use listener::{Answer, Call, CallId, Caller, Listener, NotInstalled};

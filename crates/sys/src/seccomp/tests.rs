@@ -8,7 +8,7 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::abi::{Abi, Condition, NUMBERINGS, SystemCall, find};
+use super::abi::{Abi, Condition, NUMBERINGS, REQUESTS, SystemCall, When, find};
 use super::filter::program;
 use super::{Answer, Call, CallId, Caller, Listener, NotInstalled, Notified};
 
@@ -19,8 +19,8 @@ const SYNCS: [Notified; 3] = [
 ];
 
 const fn notified(call: SystemCall) -> Notified {
-    let always = false;
-    Notified { call, always }
+    let when = When::Syncs;
+    Notified { call, when }
 }
 
 /// Runs `calls` on a filtered thread, while `answer` answers each notified call.
@@ -207,8 +207,13 @@ fn verdict(program: &[libc::sock_filter], data: &[u32; 16]) -> u32 {
 /// Compares the filter's verdict on every call number of every architecture with the tables.
 #[test]
 fn the_filter_picks_what_the_tables_say() {
-    for always in [false, true] {
-        let calls = SystemCall::ALL.map(|call| Notified { call, always });
+    for when in [
+        When::Always,
+        When::Syncs,
+        When::WritesFile,
+        When::ReachesFile,
+    ] {
+        let calls = SystemCall::ALL.map(|call| Notified { call, when });
         let program = program(&calls);
         assert!(program.len() < 4096, "the kernel takes no longer program");
         let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();
@@ -216,16 +221,23 @@ fn the_filter_picks_what_the_tables_say() {
         for architecture in architectures {
             let is_known = architecture != 0xdead_beef;
             for number in (0..600).chain(0x4000_0000..0x4000_0000 + 600) {
-                for bits in [0, 1, 2, 3, 4, 7, 0x20, 0x23, 0x1000] {
-                    let mut data = [bits; 16];
+                for word in [0, 1, 2, 3, 4, 7, 0x20, 0x23, 0x1000, 0x80000]
+                    .into_iter()
+                    .chain(REQUESTS)
+                {
+                    let mut data = [word; 16];
                     (data[0], data[1]) = (number, architecture);
-                    let meets = |it: &Condition| (it.bits & bits != 0) == it.set;
+                    let meets = |it: &Condition| match it {
+                        Condition::Any(_, bits) => bits & word != 0,
+                        Condition::None(_, bits) => bits & word == 0,
+                        Condition::OneOf(_, numbers) => numbers.contains(&word),
+                    };
                     let wanted = match find(architecture, number) {
-                        Some((call, _)) => always || call.conditions().iter().all(meets),
+                        Some((call, abi)) => call.conditions(when, abi).iter().all(meets),
                         None => !is_known,
                     };
                     let notified = verdict(&program, &data) == libc::SECCOMP_RET_USER_NOTIF;
-                    assert_eq!(notified, wanted, "{architecture:x} {number} {bits}");
+                    assert_eq!(notified, wanted, "{architecture:x} {number} {word}");
                 }
             }
         }
@@ -251,6 +263,9 @@ fn the_numbers_are_those_of_the_machine() {
         (SystemCall::Ftruncate, libc::SYS_ftruncate),
         (SystemCall::Fallocate, libc::SYS_fallocate),
         (SystemCall::Mmap, libc::SYS_mmap),
+        (SystemCall::Ioctl, libc::SYS_ioctl),
+        (SystemCall::OpenByHandleAt, libc::SYS_open_by_handle_at),
+        (SystemCall::IoSetup, libc::SYS_io_setup),
         (SystemCall::IoSubmit, libc::SYS_io_submit),
         (SystemCall::IoUringSetup, libc::SYS_io_uring_setup),
         (SystemCall::Execveat, libc::SYS_execveat),

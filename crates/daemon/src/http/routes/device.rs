@@ -9,7 +9,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::collector::{self, Collected, Part, Tally};
-use crate::wire::{DeviceView, part_latency};
+use crate::wire::{DeviceView, part_latency, unheld};
 use crate::{Daemon, Refusal};
 
 /// How many zios in flight the answer lists for a disk or a volume.
@@ -50,7 +50,10 @@ pub(super) async fn latency_of(
             None => view.ops(|op| stores(events.collected, device, op)),
         };
         let (name, dropped) = (daemon.name_of(device), events.dropped(Some(device)));
-        view.latency(name, daemon.started(), ops, dropped)
+        DiskLatency {
+            unheld: daemon.disk_of(device).and_then(unheld),
+            ..view.latency(name, daemon.started(), ops, dropped)
+        }
     };
     daemon.events(Some(device), look).await
 }

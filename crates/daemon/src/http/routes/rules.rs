@@ -47,17 +47,32 @@ impl Clearing {
     }
 }
 
+/// The rules to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Listing {
+    /// Whether to list the cleared rules, too, which the daemon remembers until a reset, up to a bound.
+    #[serde(default)]
+    cleared: bool,
+}
+
 /// All armed rules, except those of disks whose shard has failed.
 #[utoipa::path(get, path = "/v1/rules", operation_id = "list_rules", tag = "rules",
+    params(Listing),
     responses(
         (status = 200, body = Vec<Rule>, description = "The rules, by id."),
     ))]
 pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
+    Options(listing): Options<Listing>,
     mut making: Making,
 ) -> Result<JsonAnswer, Refusal> {
     let records = daemon.records().await;
-    let mut rules = Vec::new();
+    let mut rules = match listing.cleared {
+        true => of_gone(&daemon, &daemon.all_gone().await, rule, &mut making)?,
+        false => Vec::new(),
+    };
     for (index, _) in daemon.disks() {
         // A shard that has failed has lost its rules; `/v1/disks` reports the failure.
         match of_one(&daemon, index, &records, rule, &mut making).await {
@@ -355,6 +370,16 @@ async fn armed_or_gone<T: Weighed>(
     if gone.is_empty() {
         return Err(refusal);
     }
+    of_gone(daemon, &gone, view, making)
+}
+
+/// The cleared rules, as they were when they were cleared.
+fn of_gone<T: Weighed>(
+    daemon: &Daemon,
+    gone: &[Gone],
+    view: View<T>,
+    making: &mut Making,
+) -> Result<Vec<T>, Refusal> {
     let seen =
         |Gone { record, snapshot }: &Gone| view(record, &daemon.info(record.disk).name, snapshot);
     charged(gone.iter().filter_map(seen), making)

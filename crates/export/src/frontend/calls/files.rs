@@ -67,9 +67,31 @@ impl Files {
         })
     }
 
-    /// The types of calls that a disk holds.
-    pub(super) fn types_of(&self, disk: usize) -> OpSet {
-        self.disks[disk].files.types
+    /// All disks.
+    pub(super) fn all(&self) -> Vec<usize> {
+        (0..self.disks.len()).collect()
+    }
+
+    /// Those of the disks whose types of calls are as asked.
+    pub(super) fn of_types(
+        &self,
+        mut disks: Vec<usize>,
+        asked: impl Fn(OpSet) -> bool,
+    ) -> Vec<usize> {
+        disks.retain(|disk| asked(self.disks[*disk].files.types));
+        disks
+    }
+
+    /// The disks that may have to hold a call whose files are not known.
+    pub(super) fn asked(&self, it: SystemCall, arguments: &[u64; 6]) -> Vec<usize> {
+        let parts = parts(it, arguments);
+        let asked = parts.iter().map(|part| OpSet::of(part.op));
+        let asked = asked.fold(OpSet::EMPTY, OpSet::union);
+        let disks = self.of_types(self.all(), |types| types.meets(asked));
+        match disks.is_empty() {
+            true => self.all(),
+            false => disks,
+        }
     }
 
     /// The disks that must hold a call.
@@ -112,7 +134,7 @@ impl Files {
         subject: &mut Subject<'_>,
     ) -> Result<Vec<usize>, Unknown> {
         match target {
-            Target::Everything => Ok((0..self.disks.len()).collect()),
+            Target::Everything => Ok(self.all()),
             Target::FileSystem => {
                 let status = subject.status(descriptor(arguments[0]))?;
                 Ok(self.with(|it| status.is_some_and(|status| status.device == it.device)))
@@ -124,6 +146,14 @@ impl Files {
                 Ok(self.with(|it| paths.iter().any(|path| it.has(path))))
             }
             Target::Descriptor(at) => self.of_descriptor(descriptor(arguments[at]), subject),
+            Target::Pointed(at) => match subject.word(arguments[at])? {
+                None => Ok(Vec::new()),
+                Some(number) => self.of_descriptor(descriptor(number), subject),
+            },
+            Target::Deduplicated(at) => {
+                let bytes = subject.memory(arguments[at], DEDUPLICATED)?;
+                self.of_descriptors(deduplicated(&bytes), subject)
+            }
             Target::Named(named) => match subject.place(named, arguments)? {
                 None => Ok(Vec::new()),
                 Some(place) => self.and_linked(self.at(&place, subject)?, &place),
@@ -149,6 +179,21 @@ impl Files {
         };
         let place = Place { status, path };
         self.and_linked(self.at(&place, subject)?, &place)
+    }
+
+    /// The disks that have at least one of the files of these descriptors.
+    fn of_descriptors(
+        &self,
+        numbers: impl Iterator<Item = u32>,
+        subject: &mut Subject<'_>,
+    ) -> Result<Vec<usize>, Unknown> {
+        let mut disks = Vec::new();
+        for number in numbers {
+            disks.extend(self.of_descriptor(number, subject)?);
+        }
+        disks.sort_unstable();
+        disks.dedup();
+        Ok(disks)
     }
 
     /// The disks that have the file at this place, which may be in another mount of a disk's file system.
@@ -281,6 +326,10 @@ impl Files {
                 let at = at.map_or_else(|| subject.position(number), Ok)?;
                 (at, buffers(subject, arguments)?)
             }
+            Range::Stored { at, offset, length } => {
+                let mut word = |after| subject.word(arguments[at].saturating_add(after));
+                (word(offset)?.unwrap_or(0), word(length)?.unwrap_or(0))
+            }
             Range::Mapped => {
                 let maps = subject.maps()?;
                 let found = mapped(&maps, arguments)
@@ -321,6 +370,19 @@ fn buffers(subject: &mut Subject<'_>, arguments: &[u64; 6]) -> Result<u64, Unkno
     Ok(lengths.fold(0, u64::saturating_add))
 }
 
+/// The descriptors of the files that a `struct file_dedupe_range` names after its head of 24 bytes. The
+/// descriptor is the first of the 32 bytes that each file has there.
+fn deduplicated(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let count = bytes.get(16..18).and_then(<[u8]>::first_chunk);
+    let count = count.map_or(0, |count| u16::from_ne_bytes(*count));
+    let files = bytes.get(24..).unwrap_or_default();
+    let (files, _) = files.as_chunks::<32>();
+    let numbers = files.iter().filter_map(|file| file.first_chunk());
+    numbers
+        .map(|number| u32::from_ne_bytes(*number))
+        .take(count.into())
+}
+
 /// The descriptor in an argument. The kernel uses only the lower half of the argument.
 fn descriptor(argument: u64) -> u32 {
     argument as u32
@@ -354,6 +416,8 @@ fn mapping(line: &[u8]) -> Option<(Span<u64>, u64, &Path)> {
 const MOUNTS: &str = "/proc/self/mountinfo";
 /// The largest number of buffers that the kernel takes in one call.
 const BUFFERS_MAX: u64 = 1024;
+/// The largest size of a `struct file_dedupe_range`: the kernel refuses more than a page.
+const DEDUPLICATED: u32 = 4096;
 /// The largest offset, because the kernel's offsets are signed.
 const OFFSET_MAX: u64 = i64::MAX as u64;
 

@@ -2,7 +2,7 @@
 //! call, and the files and bytes that the call acts on.
 
 use dashpot_engine::{Op, OpSet};
-use dashpot_sys::seccomp::{Notified, SystemCall};
+use dashpot_sys::seccomp::{Notified, SystemCall, When, requests};
 
 /// One operation that a call does on a file.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,11 @@ pub(super) struct Part {
 pub(super) enum Target {
     /// The file of a descriptor.
     Descriptor(usize),
+    /// The file of a descriptor in memory, at the address that the argument gives.
+    Pointed(usize),
+    /// The files of the descriptors in a `struct file_dedupe_range` (include/uapi/linux/fs.h), whose address
+    /// the argument gives. They get the same bytes as the file of the call's first argument.
+    Deduplicated(usize),
     /// The file with this name.
     Named(Named),
     /// The files that are mapped at the address that the first argument gives.
@@ -59,6 +64,8 @@ pub(super) enum Range {
     /// `length` bytes. The argument `offset` has the address of the first byte's offset. If the address is
     /// null, the bytes begin at the descriptor's position.
     Pointed { offset: usize, length: usize },
+    /// The offset and the length are words in memory, this many bytes after the address that `at` gives.
+    Stored { at: usize, offset: u64, length: u64 },
     /// The mapped part of the file.
     Mapped,
     /// A single place in the file: its new end.
@@ -98,20 +105,7 @@ pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
         SystemCall::Writev => vec![vector(Op::Write, None, arguments)],
         SystemCall::Preadv | SystemCall::Preadv2 => vec![vector(Op::Read, Some(3), arguments)],
         SystemCall::Pwritev => vec![vector(Op::Write, Some(3), arguments)],
-        SystemCall::Sendfile => {
-            let (here, from) = (
-                Range::Here { length: 3 },
-                Range::Pointed {
-                    offset: 2,
-                    length: 3,
-                },
-            );
-            vec![moves(Op::Write, 0, here), moves(Op::Read, 1, from)]
-        }
-        SystemCall::Splice | SystemCall::CopyFileRange => {
-            let at = |offset| Range::Pointed { offset, length: 4 };
-            vec![moves(Op::Write, 2, at(3)), moves(Op::Read, 0, at(1))]
-        }
+        SystemCall::Sendfile | SystemCall::Splice | SystemCall::CopyFileRange => copied(call),
         SystemCall::Ftruncate => vec![moves(Op::Truncate, 0, Range::End(1))],
         SystemCall::Fallocate => {
             vec![moves(
@@ -123,7 +117,50 @@ pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
                 },
             )]
         }
+        SystemCall::Ioctl => requested(arguments),
         _ => named_parts(call, arguments),
+    }
+}
+
+/// The operations of a call that copies bytes from one file to another.
+fn copied(call: SystemCall) -> Vec<Part> {
+    let at = |offset, length| Range::Pointed { offset, length };
+    match call {
+        SystemCall::Sendfile => vec![
+            moves(Op::Write, 0, Range::Here { length: 3 }),
+            moves(Op::Read, 1, at(2, 3)),
+        ],
+        _ => vec![moves(Op::Write, 2, at(3, 4)), moves(Op::Read, 0, at(1, 4))],
+    }
+}
+
+/// The operations of an `ioctl`. A clone writes to the file of the call's descriptor, and a deduplication reads
+/// that file.
+fn requested(arguments: &[u64; 6]) -> Vec<Part> {
+    let stored = |offset, length| Range::Stored {
+        at: 2,
+        offset,
+        length,
+    };
+    let of = |op, target, range| Part { op, target, range };
+    match arguments[1] as u32 {
+        requests::CLONE => vec![
+            moves(Op::Write, 0, Range::None),
+            moves(Op::Read, 2, Range::None),
+        ],
+        requests::CLONE_RANGE => vec![
+            moves(Op::Write, 0, stored(24, 16)),
+            of(Op::Read, Target::Pointed(2), stored(8, 16)),
+        ],
+        requests::DEDUPE_RANGE => vec![
+            of(Op::Write, Target::Deduplicated(2), Range::None),
+            moves(Op::Read, 0, stored(0, 8)),
+        ],
+        requests::BTRFS_SYNC => vec![sync(SystemCall::Syncfs)],
+        request if requests::ROOM.contains(&request) => {
+            vec![moves(Op::Truncate, 0, Range::None)]
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -222,29 +259,37 @@ pub fn notified_calls(types: OpSet) -> Vec<Notified> {
 }
 
 fn notified(call: SystemCall, types: OpSet) -> Option<Notified> {
-    let always = Some(Notified { call, always: true });
-    let marked = Some(Notified {
-        call,
-        always: false,
-    });
-    match call {
-        SystemCall::Msync if types.contains(OpSet::of(Op::Sync)) => marked,
-        SystemCall::Pwritev2 if types.contains(OpSet::of(Op::Write)) => always,
-        SystemCall::Pwritev2 if types.contains(OpSet::of(Op::Sync)) => marked,
-        SystemCall::Msync | SystemCall::Pwritev2 => None,
-        SystemCall::Open | SystemCall::Openat if !types.contains(OpSet::of(Op::Open)) => marked,
-        SystemCall::Mmap => marked,
-        SystemCall::Openat2
+    let has = |op| types.contains(OpSet::of(op));
+    let when = match call {
+        SystemCall::Msync => has(Op::Sync).then_some(When::Syncs),
+        SystemCall::Pwritev2 if has(Op::Write) => Some(When::Always),
+        SystemCall::Pwritev2 | SystemCall::SyncFileRange => has(Op::Sync).then_some(When::Syncs),
+        SystemCall::Open | SystemCall::Openat | SystemCall::Openat2 if has(Op::Open) => {
+            Some(When::Always)
+        }
+        SystemCall::Open | SystemCall::Openat | SystemCall::Openat2 => {
+            has(Op::Sync).then_some(When::Syncs)
+        }
+        SystemCall::OpenByHandleAt => has(Op::Open).then_some(When::Always),
+        SystemCall::Mmap if has(Op::Read) => Some(When::ReachesFile),
+        SystemCall::Mmap if has(Op::Write) => Some(When::WritesFile),
+        SystemCall::Mmap => has(Op::Sync).then_some(When::Syncs),
+        SystemCall::Ioctl => [Op::Read, Op::Write, Op::Truncate, Op::Sync]
+            .into_iter()
+            .any(has)
+            .then_some(When::Always),
+        SystemCall::IoSetup
         | SystemCall::IoSubmit
         | SystemCall::IoUringSetup
         | SystemCall::Execve
-        | SystemCall::Execveat => always,
+        | SystemCall::Execveat => Some(When::Always),
         _ => {
             let parts = parts(call, &[0; 6]);
-            let asked = parts.iter().any(|part| types.contains(OpSet::of(part.op)));
-            asked.then_some(always).flatten()
+            let is_asked = parts.iter().any(|part| has(part.op));
+            is_asked.then_some(When::Always)
         }
-    }
+    };
+    when.map(|when| Notified { call, when })
 }
 
 /// The flags in arguments, from the kernel's include/uapi. O_NOFOLLOW has another value on ARM64.
@@ -262,4 +307,4 @@ const AT: Range = Range::At {
     length: 2,
 };
 /// `RWF_DSYNC` and `RWF_SYNC`.
-const SYNCS: i32 = 0x2 | 0x4;
+pub(super) const SYNCS: i32 = 0x2 | 0x4;

@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::Builder;
 
 use dashpot_rules::CallFiles;
@@ -15,20 +14,21 @@ use rustix::io::Errno;
 
 use super::Session;
 use super::answers::Answers;
-use super::counted::{count, tracer};
+use super::counted::{Cause, count, tracer};
 use super::files::{Files, Found};
 use super::looks::{BETWEEN_LOOKS, Looks};
 use super::restarts::Restarts;
-use super::subject::{Subject, Unknown, program};
+use super::subject::{Subject, Unknown, process_name, program};
 use super::syncs::{Syncs, Way};
 use super::transport::{Sender, Transport};
 use super::wire::Message;
-use crate::export::{Counts, Followed, Follower, Uring};
+use crate::export::{Counts, Followed, Follower, Unheld, UnheldCounts, Uring};
 
 /// The files of a disk, and the function that gives the disk's shard the session for the calls on these
 /// files.
 pub(crate) struct Watched {
     pub(crate) files: CallFiles,
+    pub(crate) unheld: Arc<UnheldCounts>,
     pub(crate) connect: Box<dyn FnOnce(Session)>,
 }
 
@@ -43,8 +43,8 @@ struct Receiver {
     counts: Arc<Counts>,
     restarts: Restarts,
     looks: Looks,
-    /// The sentences that the user has been told. Each is told only once.
-    said: HashSet<String>,
+    /// The causes of which the user has been told. Each is told only once.
+    said: HashSet<Cause>,
 }
 
 /// Receives the calls of a program until the program's last process has ended.
@@ -55,7 +55,8 @@ pub(crate) fn follow(
     follower: Box<dyn Follower>,
 ) -> io::Result<Followed> {
     listener.wake_nearby();
-    let followed = Followed::new()?;
+    let unheld = watched.iter().map(|disk| Arc::clone(&disk.unheld));
+    let followed = Followed::new(unheld.collect())?;
     let counts = Arc::clone(followed.counts());
     let answers = Arc::new(Answers::new(listener, Arc::clone(&counts)));
     let files = watched.iter().map(|disk| disk.files.clone());
@@ -95,7 +96,8 @@ impl Receiver {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    self.say(format!("no calls can be received: {error}"));
+                    let sentence = format!("no calls can be received: {error}");
+                    self.say(Cause::Other(sentence.clone()), sentence);
                     return;
                 }
             }
@@ -157,12 +159,14 @@ impl Receiver {
             Ok(Seen::Held(..) | Seen::Other) => self.answers.answer(call.id, Answer::GoOn),
             Ok(Seen::Refused) => self.answers.answer(call.id, Answer::Fail(Errno::NOSYS)),
             Err(error) => {
-                self.counts.unheld.fetch_add(1, Ordering::Relaxed);
+                let disks = self.files.asked(it, &call.arguments);
+                self.counts.add(&disks, Unheld::UnknownFile, 1);
                 let program = program(call.thread);
-                self.say(format!(
+                let sentence = format!(
                     "{} of {program} is not held: its file is not known ({error})",
                     it.name()
-                ));
+                );
+                self.say(Cause::Unheld(Unheld::UnknownFile, None), sentence);
                 self.answers.answer(call.id, Answer::GoOn);
             }
         }
@@ -171,7 +175,7 @@ impl Receiver {
     /// Finds the disks that must hold a call. Counts the call if dashpot cannot hold it.
     fn look_up(&mut self, call: &Call, it: SystemCall) -> Result<Seen, Unknown> {
         if let Some(sentence) = tracer(call, it) {
-            self.say(sentence);
+            self.say(Cause::Other(sentence.clone()), sentence);
         }
         let mut subject = Subject::new(call, &mut *self.follower)?;
         let counting = (&*self.counts, self.uring);
@@ -182,7 +186,7 @@ impl Receiver {
             _ => self.files.own_path(call, it, &mut subject)?,
         };
         if let Some(counted) = counted {
-            self.say(counted.sentence);
+            self.say(counted.cause, counted.sentence);
             if counted.refused {
                 return Ok(Seen::Refused);
             }
@@ -218,18 +222,18 @@ impl Receiver {
     /// Refuses a call of a program that is not built for this machine's word size, because the call's
     /// arguments would have another meaning.
     fn refuse(&mut self, call: &Call, name: &str) {
-        let program = program(call.thread);
-        self.say(format!(
-            "{name} of {program} fails with ENOSYS: that program is not built for this machine's \
-             own word size; run one that is"
-        ));
+        let sentence = format!(
+            "{name} of {} fails with ENOSYS: that program is not built for this machine's own word size; run one \
+             that is",
+            program(call.thread)
+        );
+        self.say(Cause::Other(process_name(call.thread)), sentence);
         self.answers.answer(call.id, Answer::Fail(Errno::NOSYS));
     }
 
-    fn say(&mut self, sentence: String) {
-        if self.said.len() < SENTENCES_MAX && !self.said.contains(&sentence) {
+    fn say(&mut self, cause: Cause, sentence: String) {
+        if self.said.len() < SENTENCES_MAX && self.said.insert(cause) {
             self.follower.say(&sentence);
-            self.said.insert(sentence);
         }
     }
 }

@@ -77,16 +77,31 @@ impl<'a> Subject<'a> {
 
     /// The position of a descriptor: where its next byte is read or written.
     pub(super) fn position(&mut self, descriptor: u32) -> Result<u64, Unknown> {
-        let info = Lookup::Content(format!("/proc/{}/fdinfo/{descriptor}", self.thread));
-        let info = existing(self.ask(&info))?.unwrap_or_default();
-        let field = |name| field(&info, name);
-        let flags = field("flags:").and_then(|text| i32::from_str_radix(text, 8).ok());
+        let info = self.descriptor_info(descriptor)?;
+        let (flags, field) = (open_flags(&info), |name| field(&info, name));
         if flags.is_some_and(|flags| flags & O_APPEND != 0) {
             return Ok(self.status(descriptor)?.map_or(0, |status| status.length));
         }
         Ok(field("pos:")
             .and_then(|text| text.parse().ok())
             .unwrap_or(0))
+    }
+
+    /// Whether the descriptor was opened so that the thread may map its file, and with `writes`, share what it
+    /// writes into the mapping. Otherwise `mmap` fails by itself.
+    pub(super) fn may_map(&mut self, descriptor: u32, writes: bool) -> Result<bool, Unknown> {
+        let flags = open_flags(&self.descriptor_info(descriptor)?);
+        Ok(match flags.map(|flags| flags & O_ACCMODE) {
+            Some(O_WRONLY) => false,
+            Some(O_RDONLY) => !writes,
+            _ => true,
+        })
+    }
+
+    /// The content of `/proc/PID/fdinfo/N`. Empty if there is no such descriptor.
+    fn descriptor_info(&mut self, descriptor: u32) -> Result<Vec<u8>, Unknown> {
+        let info = Lookup::Content(format!("/proc/{}/fdinfo/{descriptor}", self.thread));
+        Ok(existing(self.ask(&info))?.unwrap_or_default())
     }
 
     /// Bytes of the thread's memory. Empty if the thread has no memory at this address.
@@ -239,10 +254,18 @@ pub(super) fn program(thread: Option<Pid>) -> String {
     let Some(thread) = thread else {
         return "a process of another namespace".to_owned();
     };
-    let thread = thread.as_raw_nonzero();
-    let name = std::fs::read_to_string(format!("/proc/{thread}/comm"));
+    let name = process_name(Some(thread));
+    format!("{name} (thread {})", thread.as_raw_nonzero())
+}
+
+/// The name of a thread. Empty if the thread is not known.
+pub(super) fn process_name(thread: Option<Pid>) -> String {
+    let Some(thread) = thread else {
+        return String::new();
+    };
+    let name = std::fs::read(format!("/proc/{}/comm", thread.as_raw_nonzero()));
     let name = name.unwrap_or_default();
-    format!("{} (thread {thread})", name.trim_end())
+    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
 }
 
 /// The user of a thread's process. `/proc` shows root as the owner if only root may look into the
@@ -284,12 +307,22 @@ fn existing<T>(found: Result<T, Errno>) -> Result<Option<T>, Unknown> {
     }
 }
 
+/// The flags with which a descriptor was opened, from its `/proc/PID/fdinfo/N`.
+fn open_flags(info: &[u8]) -> Option<i32> {
+    let flags = field(info, "flags:")?;
+    i32::from_str_radix(flags, 8).ok()
+}
+
 fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
     let text = str::from_utf8(info).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim())
 }
 
+/// The flags of how a descriptor was opened, which are the same on x86-64 and ARM64.
+const O_ACCMODE: i32 = 3;
+const O_RDONLY: i32 = 0;
+const O_WRONLY: i32 = 1;
 /// The length of the longest file name that the kernel takes, with its final zero byte.
 const PATH_MAX: u32 = 4096;
 /// The length of `struct open_how` (include/uapi/linux/openat2.h), whose fields are the flags, the mode, and
