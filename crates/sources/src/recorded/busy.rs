@@ -18,8 +18,11 @@ pub(super) struct BusyDevices {
 impl BusyDevices {
     /// Reads all I/Os that ended in a period, and those that ended soon after it, because they may have been
     /// in flight in the period. The period is divided into intervals of `interval_ns`.
-    pub(super) fn of(recorded: &Recorded, interval_ns: u64) -> anyhow::Result<BusyDevices> {
-        let period = recorded.period;
+    pub(super) fn of(
+        recorded: &Recorded,
+        period: Period,
+        interval_ns: u64,
+    ) -> anyhow::Result<BusyDevices> {
         let busy = Busy::new(period.from_ns, period.to_ns, interval_ns);
         let names = recorded.names.iter();
         let mut devices: BTreeMap<String, Busy> =

@@ -40,17 +40,9 @@ impl<'a> RecordedIntervals<'a> {
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<RecordedIntervals<'a>> {
-        let Period { from_ns, to_ns } = recorded.period;
-        let due = (to_ns - from_ns) / schedule.interval.as_nanos().max(1);
-        if due.min(schedule.count.unwrap_or(u64::MAX)) > INTERVALS_MAX {
-            bail!(
-                "the period has {} intervals, more than {}: ask for longer ones, or for fewer",
-                thousands(due),
-                thousands(INTERVALS_MAX)
-            );
-        }
+        let shown = shown(recorded.period, schedule)?;
         let busy = match question.has_averages() {
-            true => Some(BusyDevices::of(recorded, schedule.interval.as_nanos())?),
+            true => Some(busy(recorded, shown, schedule.interval.as_nanos())?),
             false => None,
         };
         Ok(RecordedIntervals {
@@ -161,6 +153,41 @@ impl Source for RecordedIntervals<'_> {
     }
 }
 
+/// The part of a period that the intervals of a schedule cover.
+fn shown(period: Period, schedule: &Schedule) -> anyhow::Result<Period> {
+    let Period { from_ns, to_ns } = period;
+    let interval_ns = schedule.interval.as_nanos().max(1);
+    let whole = (to_ns - from_ns).div_ceil(interval_ns);
+    let count = whole.min(schedule.count.unwrap_or(u64::MAX));
+    if count > INTERVALS_MAX {
+        bail!(
+            "the period has {} intervals, more than {}: ask for longer ones, or for fewer",
+            thousands(whole),
+            thousands(INTERVALS_MAX)
+        );
+    }
+    let end_ns = from_ns.saturating_add(interval_ns.saturating_mul(count));
+    Ok(Period {
+        from_ns,
+        to_ns: to_ns.min(end_ns),
+    })
+}
+
+/// How busy the devices were in each interval of the shown part of a period.
+fn busy(recorded: &Recorded, shown: Period, interval_ns: u64) -> anyhow::Result<BusyDevices> {
+    let intervals = (shown.to_ns - shown.from_ns).div_ceil(interval_ns.max(1));
+    let kept = intervals.saturating_mul(recorded.names.len() as u64);
+    if kept > BUSY_MAX {
+        bail!(
+            "{} intervals of {} devices are more than {} figures: name devices with -d, or ask for fewer intervals",
+            thousands(intervals),
+            recorded.names.len(),
+            thousands(BUSY_MAX)
+        );
+    }
+    BusyDevices::of(recorded, shown, interval_ns)
+}
+
 /// The I/Os of a device that were in flight when the last file was sealed; none if an I/O ended after that.
 /// In the recording, an I/O in flight has the age that it had when the file was sealed.
 fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight {
@@ -181,3 +208,39 @@ fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight 
 
 /// The maximum number of intervals. A day has fewer seconds, so a user who asks for more has made a mistake.
 const INTERVALS_MAX: u64 = 100_000;
+/// The maximum number of intervals of all devices whose busy time is kept: 64 MiB.
+const BUSY_MAX: u64 = 2_000_000;
+
+#[cfg(test)]
+mod tests {
+    use dashpot_engine::Duration;
+    use dashpot_observe::Schedule;
+
+    use super::super::spans::{Period, SECOND_NS};
+    use super::shown;
+
+    const YEAR_S: u64 = 365 * 24 * 3600;
+
+    /// The intervals that are kept of a year, or the refusal.
+    fn kept(interval: Duration, count: Option<u64>) -> Result<u64, String> {
+        let year = Period {
+            from_ns: SECOND_NS,
+            to_ns: (1 + YEAR_S) * SECOND_NS,
+        };
+        let shown =
+            shown(year, &Schedule::every(interval, count)).map_err(|error| error.to_string())?;
+        assert_eq!(shown.from_ns, year.from_ns);
+        Ok((shown.to_ns - shown.from_ns).div_ceil(interval.as_nanos()))
+    }
+
+    #[test]
+    fn what_is_kept_is_what_is_shown_however_long_the_period() {
+        assert_eq!(kept(Duration::from_nanos(1), Some(3)), Ok(3));
+        assert_eq!(kept(Duration::from_secs(1), Some(5)), Ok(5));
+        assert_eq!(kept(Duration::from_secs(YEAR_S), None), Ok(1));
+        assert_eq!(kept(Duration::from_secs(3600), None), Ok(YEAR_S / 3600));
+        let refused = kept(Duration::from_secs(1), None).unwrap_err();
+        assert!(refused.contains("31,536,000 intervals"), "{refused}");
+        assert!(kept(Duration::from_nanos(1), Some(100_001)).is_err());
+    }
+}
