@@ -12,7 +12,12 @@ use crate::words::keep;
 
 /// Show disks, pools, their clients, and zios in flight
 #[derive(Args, Debug)]
-#[command(after_help = "Example: wait for a daemon that is starting\n  dashpot status --wait 10s")]
+#[command(after_help = "\
+A zio is one I/O inside dashpot, a shard a thread that serves disks, and its
+loop gap the time between two looks at its sockets: see docs/glossary.md.
+
+Example: wait for a daemon that is starting
+  dashpot status --wait 10s")]
 pub struct StatusArgs {
     /// Show every zio in flight and where it waits
     #[arg(long)]
@@ -107,6 +112,22 @@ pub struct ClearArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot reset")]
 pub struct ResetArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// End the daemon, and wait until it has synced its stores
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The daemon finishes the I/O in flight; a hold that lasts longer than 5 s fails.
+Detach devices first: 'dashpot detach all'. Files of 'file:' disks stay; the
+bytes of 'ram' disks are gone. The disks of 'run' end with its command.
+
+Examples: the daemon at the default address; another one
+  dashpot stop
+  dashpot --api unix:/tmp/api.sock stop")]
+pub struct StopArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,

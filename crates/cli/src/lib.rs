@@ -45,7 +45,7 @@ pub use attach::{AttachArgs, DetachArgs, FileSystem, MountArgs, With};
 pub use check::CheckArgs;
 pub use control::{
     ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, ResetArgs, ResumeArgs, StatusArgs,
-    SuspendArgs, UpdateArgs,
+    StopArgs, SuspendArgs, UpdateArgs,
 };
 pub use diff::DiffArgs;
 pub use dmsetup::{DmAction, DmsetupArgs, TableArgs};
@@ -119,6 +119,7 @@ pub fn is_run(words: impl Iterator<Item = OsString>) -> bool {
 pub enum Command {
     Run(RunArgs),
     Serve(ServeArgs),
+    Stop(StopArgs),
     Status(StatusArgs),
     Inject(InjectArgs),
     Update(UpdateArgs),

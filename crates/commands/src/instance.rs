@@ -156,13 +156,18 @@ impl Running {
         &self.instance.exports
     }
 
+    /// Lets callers of the API end this process from now on. The future is ready when a caller asks for the end.
+    pub(crate) fn asked_to_end(&self) -> impl Future<Output = ()> {
+        self.instance.daemon.asked_to_end()
+    }
+
     /// A handle through which callers reach the shards.
     pub(crate) fn handle(&self) -> Handle {
         self.instance.server.handle()
     }
 
     /// Drains the disks. The grace period of held zios ends early when `hurry` completes.
-    pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
+    pub(crate) async fn stop(self, hurry: impl Future) {
         // Shards that drain accept no commands, so end the listeners first. The end of a task closes its
         // listener.
         for answering in self.answering {
@@ -174,7 +179,7 @@ impl Running {
         let mut stopped = spawn_blocking(move || instance.stop());
         tokio::select! {
             _ = &mut stopped => {}
-            () = hurry => {
+            _ = hurry => {
                 handle.hurry();
                 let _ = stopped.await;
             }

@@ -109,7 +109,7 @@ async fn serve_command(
         }
         Err(error) => Err(error),
     };
-    running.stop(pending()).await;
+    running.stop(pending::<()>()).await;
     ended
 }
 

@@ -115,6 +115,7 @@ async fn serve_lab(
     });
     let address = api.address().clone();
     let running = instance.answer(api, door.access.clone(), metrics, handover);
+    let asked = running.asked_to_end();
     // Even after an error, stop the instance: the stop syncs the stores and removes the sockets.
     let served = async {
         let recording = record(args, &address).await?;
@@ -127,26 +128,25 @@ async fn serve_lab(
                 false => announce(&door, metrics, exports, devices),
             }
         };
-        let served = attached(attacher, &address, &running, &mut signals, announce).await;
+        let served = attached(attacher, &address, &running, &mut signals, asked, announce).await;
         // While the recording ends, the API must answer the thread that records.
         spawn_blocking(move || drop(recording)).await?;
         served
     };
     let served = served.await;
     say_stopping();
-    let hurry = async {
-        signals.next().await;
-    };
-    running.stop(hurry).await;
+    running.stop(signals.next()).await;
     served
 }
 
-/// Attaches disks, if the user asks for it, and detaches them when a signal comes.
+/// Attaches disks, if the user asks for it, and detaches them when a signal comes, or a caller of the API has
+/// `asked` for the end.
 async fn attached(
     attacher: Option<Attacher>,
     address: &Address,
     running: &Running,
     signals: &mut Signals,
+    asked: impl Future<Output = ()>,
     announce: impl FnOnce(Option<&Devices>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let devices = match attacher {
@@ -155,7 +155,10 @@ async fn attached(
     };
     let announced = announce(devices.as_ref());
     if announced.is_ok() {
-        signals.next().await;
+        tokio::select! {
+            _ = signals.next() => {}
+            () = asked => {}
+        }
         let own = devices.as_ref().map(Devices::nodes).unwrap_or_default();
         for sentence in left_at(&whole_address(address).to_string(), &own) {
             complain(format_args!("dashpot: {sentence}"));

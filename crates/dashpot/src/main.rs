@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use dashpot_api::Client;
 use dashpot_attach::attacher::become_attacher;
 use dashpot_attach::become_guard;
-use dashpot_cli::{Cli, Command, RecordCommand};
+use dashpot_cli::{Cli, Command, InstallArgs, RecordCommand};
 use dashpot_commands::{FAILED, become_command, become_init, become_keeper, become_reader};
 use dashpot_export::complain;
 use dashpot_output::is_broken_pipe;
@@ -52,6 +52,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Run(args) => return Ok(dashpot_commands::run(&args, api.as_ref())),
         Command::Serve(args) => return dashpot_commands::serve(&args, api.as_ref()),
+        Command::Stop(args) => dashpot_commands::stop(&client()?, &args)?,
         Command::Inject(args) => return dashpot_commands::inject(&client()?, &args),
         Command::Zinject(args) => return dashpot_commands::zinject(client, &args),
         Command::Sim(args) => return sim::sim(&args),
@@ -85,16 +86,18 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => dashpot_commands::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return dashpot_top::top(api.as_ref(), &args),
         Command::Man(args) => dashpot_commands::man(&args)?,
-        Command::Install(args) => {
-            let path = dashpot_commands::install(&args.dir)?;
-            dashpot_output::print(&format!("installed: {}\n", path.display()))?;
-        }
+        Command::Install(args) => install(&args)?,
         Command::Version => dashpot_output::print(&dashpot_commands::version())?,
         Command::Completions(args) => {
             dashpot_output::print(&dashpot_commands::completions(args.shell))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn install(args: &InstallArgs) -> anyhow::Result<()> {
+    let path = dashpot_commands::install(&args.dir)?;
+    dashpot_output::print(&format!("installed: {}\n", path.display()))
 }
 
 /// The value of `DASHPOT_API`, for command lines without `--api`.

@@ -43,7 +43,9 @@ pub use frontend::notified_calls;
 pub use handle::{Handle, ShardGone};
 pub use held::Held;
 pub use info::{DiskInfo, PoolInfo, ServedDevice, VolumeInfo};
-pub use listen::{ListenError, Occupied, bind_private, keep_alive, remove_dead_socket};
+pub use listen::{
+    ListenError, Occupant, Occupied, bind_private, keep_alive, remove_dead_socket, ways_out,
+};
 pub use message::{Attach, AttachError};
 pub use power::{Cut, CutError, Keep, Loss, LostWrite, PoolLoss, Sum, Then};
 pub use prober::ProbeReading;

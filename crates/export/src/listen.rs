@@ -9,9 +9,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
+use std::{fmt, fs, io};
 
-use dashpot_rules::Address;
+use dashpot_rules::{Address, visible};
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
@@ -19,8 +19,8 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, 
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another program listens at this address.
-    #[error("{0}: another program listens there; choose another address, or stop it")]
-    InUse(Address),
+    #[error("{0}: {1} listens there already: {ways_out}", ways_out = ways_out("'dashpot stop'"))]
+    InUse(Address, Occupant),
     /// The path exists, but is not a socket.
     #[error("{0}: this file exists and is not a socket; choose another path")]
     NotASocket(Address),
@@ -123,7 +123,7 @@ fn bind_tcp(socket: SocketAddr, address: &Address) -> Result<Listener, ListenErr
 fn bind_unix(path: &Path, address: &Address) -> Result<Listener, ListenError> {
     remove_dead_socket(path).map_err(|occupied| match occupied {
         Occupied::NotASocket => ListenError::NotASocket(address.clone()),
-        Occupied::InUse => ListenError::InUse(address.clone()),
+        Occupied::InUse(by) => ListenError::InUse(address.clone(), by),
         Occupied::Stuck(source) => refusal(address, source),
     })?;
     let listener = bind_private(path).map_err(|source| refusal(address, source))?;
@@ -161,7 +161,7 @@ pub enum Occupied {
     /// The path exists, but is not a socket.
     NotASocket,
     /// Another program listens on the socket.
-    InUse,
+    InUse(Occupant),
     /// The system refuses to remove the socket of a killed daemon.
     Stuck(io::Error),
 }
@@ -178,14 +178,46 @@ pub fn remove_dead_socket(path: &Path) -> Result<(), Occupied> {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(Occupied::Stuck)
         }
-        _ => Err(Occupied::InUse),
+        Ok(stream) => Err(Occupied::InUse(Occupant::of(&stream))),
+        Err(_) => Err(Occupied::InUse(Occupant(None))),
     }
+}
+
+/// The program that listens at an address; `None` if the system does not show its process.
+#[derive(Debug)]
+pub struct Occupant(Option<(i32, String)>);
+
+impl Occupant {
+    fn of(stream: &UnixStream) -> Occupant {
+        let pid = sockopt::socket_peercred(stream).map(|peer| peer.pid.as_raw_nonzero().get());
+        let named = pid.ok().and_then(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            Some((pid, visible(name.trim_end()).into_owned()))
+        });
+        Occupant(named)
+    }
+}
+
+impl fmt::Display for Occupant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some((pid, name)) => write!(f, "{name} (process {pid})"),
+            None => f.write_str("another program"),
+        }
+    }
+}
+
+/// The remedies for a daemon that finds another one at its sockets. `stop` is the command that ends the other.
+pub fn ways_out(stop: &str) -> String {
+    format!(
+        "end it with {stop}, or give both sockets of this daemon: --api unix:PATH --nbd unix:PATH"
+    )
 }
 
 fn refusal(address: &Address, reason: io::Error) -> ListenError {
     let address = address.clone();
     match reason.kind() {
-        io::ErrorKind::AddrInUse => ListenError::InUse(address),
+        io::ErrorKind::AddrInUse => ListenError::InUse(address, Occupant(None)),
         io::ErrorKind::NotFound => ListenError::NoDirectory(address),
         _ => ListenError::Refused { address, reason },
     }
@@ -239,7 +271,7 @@ mod tests {
         let first = Listener::bind(&address).unwrap();
         assert!(matches!(
             Listener::bind(&address),
-            Err(ListenError::InUse(_))
+            Err(ListenError::InUse(..))
         ));
         drop(first);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use dashpot_rules::segment;
 use http::Method;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use super::connection::Lease;
 use super::{Client, ClientError};
 use crate::types::{
     AttachmentFailed, By, Cleared, Clock, Crash, Crashed, DeviceIo, Disk, DiskLatency, Export,
     FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Resumed, Rule,
-    RuleLatency, RulesReset, Seconds, SetTunables, Status, Suspend, Suspended, TunableValue, Txg,
-    Update, Volume,
+    RuleLatency, RulesReset, Seconds, SetTunables, Status, Stopped, Suspend, Suspended,
+    TunableValue, Txg, Update, Volume,
 };
 
 /// The finished zios that a caller wants.
@@ -239,6 +241,21 @@ impl Client {
     /// Puts the rules and disks back into the state in which the lab starts them.
     pub fn reset(&self) -> Result<RulesReset, ClientError> {
         self.post("/v1/reset", &())
+    }
+
+    /// Ends the daemon, and waits until it no longer answers and, if the system shows its process, until that
+    /// process has ended.
+    pub fn stop(&self) -> Result<Stopped, ClientError> {
+        // The first answer tells which process the daemon is.
+        self.exports()?;
+        let process = self.process();
+        let stopped = self.post("/v1/stop", &())?;
+        self.block_on(self.until_gone());
+        if let Some(process) = process {
+            let mut ended = [PollFd::new(&process, PollFlags::IN)];
+            while poll(&mut ended, None) == Err(Errno::INTR) {}
+        }
+        Ok(stopped)
     }
 
     /// Suspends a disk. Without `now`, the call waits until no zio is in flight. Ctrl-C ends that wait with

@@ -8,6 +8,7 @@ mod handover;
 mod silence;
 
 use std::cell::{Cell, RefCell};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use dashpot_sys::Trusted;
 use http::{Method, Request, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
@@ -169,6 +171,12 @@ impl Client {
                 return gone;
             }
         }
+    }
+
+    /// A descriptor of the daemon's process; `None` if the process is not known, or not on this host.
+    fn process(&self) -> Option<OwnedFd> {
+        let pid = Pid::from_raw(self.pid.get()?)?;
+        pidfd_open(pid, PidfdFlags::empty()).ok()
     }
 
     /// Runs a future on the client's runtime, in which [`Client::until_gone`] works.

@@ -107,6 +107,15 @@ pub struct RulesReset {
     pub failed: Vec<Failure>,
 }
 
+/// The daemon ends.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Stopped {
+    /// The id of the daemon's process.
+    pub pid: u32,
+    /// The disks and volumes that clients could reach.
+    pub exports: Vec<String>,
+}
+
 /// The request was refused, and nothing was changed.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Error {

@@ -7,13 +7,15 @@ mod clear;
 mod events;
 mod pools;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
 use dashpot_export::{
     Attach, AttachError, Cut, CutError, DiskInfo, DiskSnapshot, Handle, Loss, ProbeReading,
     ShardGone,
 };
 use dashpot_rules::{Injection, TypedRule, format_size};
-use tokio::sync::{Mutex, MutexGuard, oneshot};
+use tokio::sync::{Mutex, MutexGuard, Notify, oneshot};
 
 use crate::answers::AnswerMemory;
 use crate::collector::Collector;
@@ -38,6 +40,14 @@ pub struct Daemon {
     started: Instant,
     /// The host's counters when the daemon started.
     counted_before: Counted,
+    ending: Ending,
+}
+
+/// The end of a daemon that a caller of the API may end.
+#[derive(Default)]
+struct Ending {
+    is_awaited: AtomicBool,
+    asked: Notify,
 }
 
 impl Daemon {
@@ -58,7 +68,25 @@ impl Daemon {
             collected_to: Mutex::new(0),
             started: dashpot_export::now(),
             counted_before: Counted::now(),
+            ending: Ending::default(),
         }
+    }
+
+    /// Lets callers of the API end this daemon from now on. The future is ready when a caller asks for the end.
+    pub fn asked_to_end(&self) -> impl Future<Output = ()> {
+        self.ending.is_awaited.store(true, Ordering::Relaxed);
+        self.ending.asked.notified()
+    }
+
+    /// Ends the daemon, unless its disks end with a command.
+    pub(crate) fn ask_to_end(&self) -> Result<(), Refusal> {
+        if !self.ending.is_awaited.load(Ordering::Relaxed) {
+            let error = "the disks of 'dashpot run' end with its command";
+            let refusal = Refusal::new(RefusalKind::Conflict, error);
+            return Err(refusal.remedy("end that command"));
+        }
+        self.ending.asked.notify_one();
+        Ok(())
     }
 
     /// The daemon's disks, each with its index.

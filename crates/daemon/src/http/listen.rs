@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use axum::Router;
-use dashpot_api::{runtime_dir, token_file, user_id};
-use dashpot_export::{Occupied, bind_private, keep_alive, remove_dead_socket};
+use dashpot_api::{default_socket, runtime_dir, token_file, user_id};
+use dashpot_export::{Occupied, bind_private, keep_alive, remove_dead_socket, ways_out};
 use dashpot_rules::Address;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
@@ -173,10 +173,17 @@ fn make_way(option: &str, path: &Path) -> anyhow::Result<()> {
         Err(Occupied::Stuck(error)) => {
             Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
-        Err(Occupied::InUse) => bail!(
-            "a daemon listens at {} already: stop it, or give this one {option} unix:PATH",
-            path.display()
-        ),
+        Err(Occupied::InUse(by)) => {
+            let stop = match path == default_socket() {
+                true => "'dashpot stop'".to_owned(),
+                false => format!("'dashpot --api unix:{} stop'", path.display()),
+            };
+            let at = path.display();
+            bail!(
+                "{option} unix:{at}: {by} listens there already: {}",
+                ways_out(&stop)
+            )
+        }
     }
 }
 
@@ -198,7 +205,7 @@ mod tests {
         let first = HttpListener::bind("--api", &address).await.unwrap();
         assert_eq!(mode(&path) & 0o077, 0);
         let second = HttpListener::bind("--api", &address).await.err().unwrap();
-        assert!(second.to_string().contains("listens at"), "{second}");
+        assert!(second.to_string().contains("listens there"), "{second}");
         drop(first);
         assert!(!path.exists());
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());

@@ -31,6 +31,7 @@ use crate::{Refusal, RefusalKind};
         meta::version,
         openapi,
         meta::exports,
+        meta::stop,
         meta::source,
         meta::clock,
         meta::layout,

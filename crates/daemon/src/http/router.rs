@@ -66,6 +66,7 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/events", get(events::finished))
         .route("/v1/seconds", get(seconds::seconds))
         .route("/v1/reset", post(rules::reset))
+        .route("/v1/stop", post(meta::stop))
         .with_state(Arc::clone(&daemon));
     guarded(router.merge(of_any_source(Arc::new(daemon))), access)
 }

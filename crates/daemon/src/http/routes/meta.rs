@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use dashpot_api::{Clock, Export, Layout, Source, VersionInfo};
+use dashpot_api::{Clock, Error, Export, Layout, Source, Stopped, VersionInfo};
 use dashpot_export::{DiskInfo, VolumeInfo};
 
 use crate::http::charged::JsonAnswer;
@@ -35,6 +35,24 @@ pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<JsonAns
     let volumes = daemon.volumes().map(volume);
     let exports: Vec<Export> = daemon.disks().map(disk).chain(volumes).collect();
     daemon.answers().json(&exports).map(JsonAnswer)
+}
+
+/// Ends the daemon as SIGTERM does: it finishes the I/O in flight, syncs the stores and removes its sockets. The
+/// answer comes before the end. The disks of `dashpot run` end with its command.
+#[utoipa::path(post, path = "/v1/stop", operation_id = "stop", tag = "daemon",
+    responses(
+        (status = 200, body = Stopped, description = "The daemon ends."),
+        (status = 409, body = Error),
+    ))]
+pub(crate) async fn stop(State(daemon): State<Arc<Daemon>>) -> Result<Json<Stopped>, Refusal> {
+    daemon.ask_to_end()?;
+    let reached = daemon.disks().filter(|(_, disk)| disk.export.is_some());
+    let disks = reached.map(|(_, disk)| disk.name.clone());
+    let volumes = daemon.volumes().map(|(_, volume)| volume.name.clone());
+    Ok(Json(Stopped {
+        pid: std::process::id(),
+        exports: disks.chain(volumes).collect(),
+    }))
 }
 
 /// The time of the daemon's clock. The daemon asks no shard.
