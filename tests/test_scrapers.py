@@ -97,7 +97,7 @@ def test_a_socket_that_a_killed_daemon_left_is_replaced(serve, directory):
     refused = daemon.cli(
         "serve", "-d", "e=ram,size=64M", "--nbd", "unix:-", "--api", "unix:-", "--metrics", f"unix:{path}", code=1
     )
-    assert "listens at" in refused.stderr and "--metrics unix:PATH" in refused.stderr
+    assert "listens there" in refused.stderr and "--metrics unix:PATH" in refused.stderr
     daemon.abandon()
     assert path.exists()
     again = serve("-d", "d=ram,size=64M", "--metrics", f"unix:{path}")

@@ -40,9 +40,9 @@ def test_the_second_daemon_names_the_first_and_both_sockets(serve, own):
     options = [word for option, path in sockets.items() for word in (option, f"unix:{path}")]
     second = run(BINARY, "serve", "-d", "a=ram,size=1M", *options, code=1)
     assert f"(process {first.pid}) listens there already" in second.stderr, second.stderr
-    assert "--api unix:PATH --nbd unix:PATH" in second.stderr and " stop'" in second.stderr
+    assert "--api unix:PATH --nbd unix:PATH" in second.stderr and " stop)" in second.stderr
     # The remedy works as it is printed.
     if own == "--nbd":
-        words = re.search(r"end it with 'dashpot (.*?)'", second.stderr)[1].split()
+        words = re.search(r"end it \(dashpot (.*?)\)", second.stderr)[1].split()
         run(BINARY, *words)
         eventually(lambda: first.process.poll() == 0, "the end of the first daemon")

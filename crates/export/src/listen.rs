@@ -19,7 +19,7 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, 
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another program listens at this address.
-    #[error("{0}: {1} listens there already: {ways_out}", ways_out = ways_out("'dashpot stop'"))]
+    #[error("{0}: {1} listens there already: {ways_out}", ways_out = ways_out("dashpot stop"))]
     InUse(Address, Occupant),
     /// The path exists, but is not a socket.
     #[error("{0}: this file exists and is not a socket; choose another path")]
@@ -209,9 +209,7 @@ impl fmt::Display for Occupant {
 
 /// The remedies for a daemon that finds another one at its sockets. `stop` is the command that ends the other.
 pub fn ways_out(stop: &str) -> String {
-    format!(
-        "end it with {stop}, or give both sockets of this daemon: --api unix:PATH --nbd unix:PATH"
-    )
+    format!("end it ({stop}), or give both sockets of this daemon: --api unix:PATH --nbd unix:PATH")
 }
 
 fn refusal(address: &Address, reason: io::Error) -> ListenError {

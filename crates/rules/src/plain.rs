@@ -24,6 +24,13 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Text as one word of a shell: quoted if it has a space or another character that a shell would interpret.
+/// Every command in a message, such as a remedy, takes the words that it does not know in advance from here.
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    // Only a NUL cannot be quoted, and no path or name has one.
+    shlex::try_quote(text).unwrap_or(Cow::Borrowed(text))
+}
+
 fn escaped(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&hides) {
         return Cow::Borrowed(text);

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use axum::Router;
 use dashpot_api::{default_socket, runtime_dir, token_file, user_id};
 use dashpot_export::{Occupied, bind_private, keep_alive, remove_dead_socket, ways_out};
-use dashpot_rules::Address;
+use dashpot_rules::{Address, shell_word};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::access::Hosts;
@@ -174,15 +174,16 @@ fn make_way(option: &str, path: &Path) -> anyhow::Result<()> {
             Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
         Err(Occupied::InUse(by)) => {
-            let stop = match path == default_socket() {
-                true => "'dashpot stop'".to_owned(),
-                false => format!("'dashpot --api unix:{} stop'", path.display()),
-            };
             let at = path.display();
-            bail!(
-                "{option} unix:{at}: {by} listens there already: {}",
-                ways_out(&stop)
-            )
+            let ways_out = match option {
+                "--api" if path == default_socket() => ways_out("dashpot stop"),
+                "--api" => ways_out(&format!(
+                    "dashpot --api {} stop",
+                    shell_word(&format!("unix:{at}"))
+                )),
+                _ => format!("end it, or give this one {option} unix:PATH"),
+            };
+            bail!("{option} unix:{at}: {by} listens there already: {ways_out}")
         }
     }
 }
