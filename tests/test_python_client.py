@@ -297,7 +297,10 @@ def test_a_rule_ends_with_the_process_that_armed_it(d):
 
 
 def test_a_program_with_a_path_disk(tmp_path):
-    syncs = "import os, sys; f = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR); input(); os.fsync(f); print('synced', flush=True); input()"
+    syncs = (
+        "import os, sys; f = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR); input(); os.fsync(f);"
+        "os.open(sys.argv[1], os.O_RDWR | os.O_DSYNC); print('synced', flush=True); input()"
+    )
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     disk = tmp_path / "disk"
@@ -309,6 +312,7 @@ def test_a_program_with_a_path_disk(tmp_path):
                 print("go", file=program, flush=True)
                 eventually(lambda: "synced" in d.output())
                 assert slow.held == 1 and slow.achieved.p50_ns >= 20 * MS
+                assert d["wal"].unheld == {"synced_open": 1}
                 slow.clear()
     assert slow.held == 1
 

@@ -367,8 +367,13 @@ fn of_calls(disk: &Disk) -> String {
         true => "  its reads and writes include those that the page cache serves\n",
         false => "",
     };
+    let ways = disk.unheld.iter().flat_map(|unheld| &unheld.ways);
+    let unheld: String = ways
+        .map(|way| format!("  {}: {}\n", way.said, way.remedy))
+        .collect();
     format!(
-        "  its I/Os are calls, and a latency is the time of a hold: the kernel does not tell when a call ends\n{cached}"
+        "  its I/Os are calls, and a latency is the time of a hold: the kernel does not tell when a call ends\n{cached}\
+         {unheld}"
     )
 }
 

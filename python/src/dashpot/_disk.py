@@ -83,6 +83,13 @@ class Disk:
         """The latencies of each operation since the daemon's start, by its name: read, write, flush, …"""
         return {op["op"]: OpLatency.of(op) for op in self._daemon.api.get(f"{self._path}/latency")["ops"]}
 
+    @property
+    def unheld(self) -> Dict[str, int]:
+        """The accesses to a path disk's files that no rule could hold, by kind. Empty if all were held, and for a disk
+        with blocks, which nothing goes round: `assert not disk.unheld`."""
+        unheld = self.state()["unheld"] or {"ways": []}
+        return {way["way"]: way["count"] for way in unheld["ways"]}
+
     def in_flight(self, oldest: int = 10) -> List[InFlight]:
         """The disk's oldest I/Os without a reply."""
         found = self._daemon.api.get(f"{self._path}?oldest={oldest}")

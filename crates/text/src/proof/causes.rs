@@ -32,7 +32,15 @@ impl Facts<'_> {
             true => self.causes(),
             false => self.distortions(),
         };
-        late.into_iter().chain(outlasting).chain(causes).collect()
+        let told = late.into_iter().chain(outlasting).chain(causes);
+        told.chain(self.unheld()).collect()
+    }
+
+    /// A sentence for each kind of access that went round the rules of the disk.
+    fn unheld(&self) -> Vec<String> {
+        let ways = self.disk.unheld.iter().flat_map(|unheld| &unheld.ways);
+        ways.map(|way| format!("{}: {}", way.said, way.remedy))
+            .collect()
     }
 
     fn causes(&self) -> Vec<String> {

@@ -303,3 +303,13 @@ fn a_rule_that_was_updated_is_judged_by_what_it_met_since() {
         assert!(text.contains(said), "{text}");
     }
 }
+
+#[test]
+fn what_went_round_the_rules_is_told_beside_a_rule_that_was_kept() {
+    let mut case = Case::new().hold(100, 10_000_000, 0);
+    let way = json!({"way": "mapping", "count": 2, "said": "2 mappings", "remedy": "use calls"});
+    case.disk["unheld"] = json!({"count": 2, "ways": [way]});
+    let proof = case.proof();
+    assert_eq!(proof.verdict, Verdict::Kept);
+    assert!(proof.warnings.contains(&"2 mappings: use calls".to_owned()));
+}
