@@ -258,7 +258,7 @@ RULES = {
     "negative probability": (["-D", "1ms", "-f", "-1%"], ["-f", "-1%"]),
     "one in zero": (["-D", "1ms", "-f", "1:0"], ["-f", "1:0"]),
     "unknown operation": (["-D", "1ms", "-T", "raed"], ["-T", "raed", "read"]),
-    "unknown error": (["-e", "EDOOM"], ["-e", "EDOOM", "EIO"]),
+    "unknown error": (["-e", "EDOOM"], ["-e", "EDOOM", "EDOM?"]),
     "an error that NBD cannot carry": (["-e", "ETIMEDOUT"], ["ETIMEDOUT", "EIO"]),
     "first zero": (["-D", "1ms", "--first", "0"], ["--first", "0"]),
     "an empty range": (["-D", "1ms", "--range", "8K..4K"], ["--range", "8K..4K"]),

@@ -346,6 +346,20 @@ def test_the_ways_that_cannot_be_held_are_counted_and_said(places, tmp_path, typ
         assert "1 mapping was shared and writable" in done.stderr and "2 files were mapped" in done.stderr
 
 
+FORGES = """
+import os, sys
+open("/proc/self/comm", "w").write("a\\n::error::b")
+os.open(sys.argv[1] + "/c\\n::error::d\\r\\x1b[31m", os.O_CREAT | os.O_RDWR | os.O_DSYNC)
+"""
+
+
+def test_a_name_of_a_file_or_a_process_begins_no_line(places):  # noqa: F811
+    wal, _ = places
+    said = path_run(wal, PYTHON, "-c", FORGES, wal).stderr
+    assert said.count("::error::") == 2 and r"\n::error::b" in said and r"/c\n::error::d\r\u{1b}[31m" in said
+    assert all(line.startswith("dashpot: ") for line in said.splitlines())
+
+
 def test_refused_rings_are_not_unheld(places, tmp_path):  # noqa: F811
     wal, other = places
     ways, done = unheld(wal, tmp_path, "sync,write", PYTHON, "-c", COUNTED, wal, other, options=["--uring", "refuse"])

@@ -21,7 +21,7 @@ pub(crate) fn run(command: &mut Command, gives_up: impl FnMut() -> bool) -> anyh
         .lines()
         .take_while(|line| !line.starts_with("Usage:"))
         .collect();
-    match lines.join("\n").trim() {
+    match lines.join("; ").trim() {
         "" => bail!("{program}: {}", done.status),
         // Some programs begin each line with their name.
         said if said.starts_with(&format!("{program}: ")) => bail!("{said}"),

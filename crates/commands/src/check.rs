@@ -11,7 +11,7 @@ use std::time::Duration;
 use dashpot_api::{Client, ClientError, StatusCode};
 use dashpot_cli::CheckArgs;
 use dashpot_engine::Op;
-use dashpot_export::complain;
+use dashpot_export::{complain, complain_lines};
 use dashpot_output::screen::{room, room_on};
 use dashpot_output::{print, print_json, usage};
 use dashpot_rules::ParseError;
@@ -92,10 +92,10 @@ fn tell(outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
     match json {
         // `run --report` needs no `--check`.
         false if outcomes.is_empty() => {}
-        true => complain(format_args!("{}", serde_json::to_string_pretty(outcomes)?)),
+        true => complain_lines(&serde_json::to_string_pretty(outcomes)?),
         false => {
             let lines = Outcome::lines(room_on(&io::stderr(), false), outcomes);
-            complain(format_args!("{}", lines.trim_end()));
+            complain_lines(lines.trim_end());
         }
     }
     Ok(())

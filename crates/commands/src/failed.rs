@@ -11,5 +11,5 @@ pub(crate) fn check_failures(failed: &[Failure]) -> anyhow::Result<()> {
     let lines = failed
         .iter()
         .map(|failure| format!("disk '{}': {}", failure.disk, failure.error));
-    bail!(lines.collect::<Vec<_>>().join("\ndashpot: "))
+    bail!(lines.collect::<Vec<_>>().join("; "))
 }

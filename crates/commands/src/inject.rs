@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{bail, ensure};
 use dashpot_api::{Client, ClientError, Inject, Rule, STARTED_AGAIN, StatusCode};
 use dashpot_cli::InjectArgs;
-use dashpot_export::complain;
+use dashpot_export::{complain, complain_lines};
 use dashpot_output::{print, print_json, usage};
 use dashpot_rules::{Injection, ParseError, TypedRule};
 use dashpot_text::proof::Tolerance;
@@ -120,7 +120,7 @@ fn tell(client: &Client, rules: &[Rule]) {
     match proofs(client, rules, Tolerance::default()) {
         Ok(proofs) => proofs.iter().for_each(|proof| {
             let summary = format!("dashpot: {}", proof.summary());
-            complain(format_args!("{}", wrapped(&summary, WIDTH)));
+            complain_lines(&wrapped(&summary, WIDTH));
         }),
         Err(error) => complain_of_unknown(&error),
     }

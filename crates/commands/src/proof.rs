@@ -7,7 +7,7 @@ use dashpot_api::{Client, DiskLatency, LatencyHistogram, Rule, Status};
 use dashpot_cli::ProofArgs;
 use dashpot_doctor::median_oversleep;
 use dashpot_engine::histogram::{Histogram, LAYOUT};
-use dashpot_export::complain;
+use dashpot_export::{complain, complain_lines};
 use dashpot_observe::{Percentiles, outlasts};
 use dashpot_output::{HtmlFile, print, print_json, save};
 use dashpot_text::proof::{Facts, Proof, Tolerance, Verdict};
@@ -181,7 +181,7 @@ fn check(proofs: &[Proof]) -> ExitCode {
     };
     let why = format!("rule {}: {}: {}", proof.rule.id, proof.verdict, proof.why);
     let why = wrapped(&why, WIDTH - "dashpot: ".len());
-    complain(format_args!("dashpot: {why}"));
+    complain_lines(&format!("dashpot: {why}"));
     ExitCode::from(match first_failed {
         Some(_) => NOT_KEPT,
         None => CANNOT_TELL,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use dashpot_api::{Client, ClientError, Inject, Rule, StatusCode};
 use dashpot_cli::{Cli, ZinjectArgs, zinject_help, zinject_usage};
-use dashpot_export::complain;
+use dashpot_export::{complain, complain_lines};
 use dashpot_output::{print, print_json};
 use dashpot_rules::parse_injection;
 use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list, parse, removed};
@@ -31,7 +31,7 @@ pub fn zinject(
 fn refuse(refusal: &Refusal) -> ExitCode {
     complain(format_args!("zinject: {}", refusal.message));
     if refusal.usage {
-        complain(format_args!("\n{}", zinject_usage(Cli::command())));
+        complain_lines(&format!("\n{}", zinject_usage(Cli::command())));
     }
     ExitCode::from(refusal.code)
 }

@@ -4,11 +4,20 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use dashpot_rules::lines;
+use dashpot_rules::{lines, visible};
 
-/// Writes a line to standard error. Escapes characters that would move the cursor, because a name in the line
-/// may contain them.
+/// Writes one line to standard error. Escapes characters that would move the cursor or begin another line,
+/// because a name in the line may contain them. A line of its own could be a command to a pipeline's runner.
 pub fn complain(line: fmt::Arguments<'_>) {
+    write(&visible(&line.to_string()));
+}
+
+/// Writes lines to standard error. A name in them that comes from outside must be visible already.
+pub fn complain_lines(text: &str) {
+    write(&lines(text));
+}
+
+fn write(text: &str) {
     // If this fails, dashpot has no other place to report the failure.
-    let _ = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -33,7 +33,7 @@ mod snapshot;
 pub mod store;
 
 pub use clock::now;
-pub use complain::complain;
+pub use complain::{complain, complain_lines};
 pub use config::{ServerConfig, Spin};
 pub use events::{Bell, DeviceId, Drops, EventReader, EventRecord, FinishedZio};
 pub use export::{

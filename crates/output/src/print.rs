@@ -43,7 +43,8 @@ pub fn print_drawn(text: &str) -> anyhow::Result<()> {
 
 /// Ends the program with this error and exit code 2.
 pub fn usage(error: &ParseError) -> ! {
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")).exit()
+    let said = lines(&error.to_string()).into_owned();
+    clap::Error::raw(ErrorKind::ValueValidation, said + "\n").exit()
 }
 
 /// Whether a reader such as `head` has closed the pipe, which is not a failure.

@@ -3,8 +3,8 @@
 //! output.
 //!
 //! All printed text goes through [`lines`], so no such character reaches a terminal. Text within a line, such
-//! as a table's cell, goes through [`visible`] first, so that it cannot forge a line either. JSON output goes
-//! through neither, because JSON has its own escapes.
+//! as a table's cell or a message of one line, goes through [`visible`] first, so that it cannot forge a line
+//! either. JSON output goes through neither, because JSON has its own escapes.
 
 use std::borrow::Cow;
 

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use anyhow::{Context, bail};
 use dashpot_cli::{BackgroundArgs, KeepArgs};
 use dashpot_engine::Duration;
-use dashpot_export::complain;
+use dashpot_export::{complain, complain_lines};
 use dashpot_observe::Schedule;
 use dashpot_sources::Target;
 
@@ -110,7 +110,7 @@ fn record(
     let mut parts = [part];
     let recorded = recording.run(&mut parts, |_| !over.load(Ordering::Relaxed));
     let summary = recording.finish(&mut parts);
-    complain(format_args!("{}", text(root, &parts, &summary).trim_end()));
+    complain_lines(text(root, &parts, &summary).trim_end());
     match summary.stopped {
         Some(why) => bail!("{why}"),
         None => recorded,

@@ -5,7 +5,7 @@ use dashpot_observe::Layer;
 use dashpot_output::screen::room;
 use dashpot_output::{print, print_json};
 use dashpot_recording::{Event, Mark, Recording};
-use dashpot_rules::{nice_number, short_time, thousands};
+use dashpot_rules::{nice_number, short_time, thousands, visible};
 use dashpot_sources::{Recorded, shown_moment};
 use dashpot_text::table::{Column, Field, table_of};
 use serde::Serialize;
@@ -78,7 +78,7 @@ impl Shown {
     }
 
     fn text(&self) -> String {
-        let host = self.host.as_deref().unwrap_or("an unnamed host");
+        let host = visible(self.host.as_deref().unwrap_or("an unnamed host"));
         let bytes = nice_number(self.bytes);
         let [first, last] = [self.first_ns, self.last_ns].map(shown_moment);
         let mut text = format!("{bytes} bytes of {host}\n");
@@ -89,7 +89,7 @@ impl Shown {
             ("sync calls on", &self.sync_calls),
         ] {
             if !names.is_empty() {
-                text += &format!("{layer}: {}\n", names.join(", "));
+                text += &format!("{layer}: {}\n", visible(&names.join(", ")));
             }
         }
         text += &format!("from {first} to {last}");

@@ -1,7 +1,7 @@
 //! Messages about a report, on standard error: about the true lengths of intervals, lost events, and
 //! devices that have vanished.
 
-use dashpot_export::complain;
+use dashpot_export::{complain, complain_lines};
 use dashpot_observe::{Length, Seen, VanishedDevice};
 use dashpot_report::report::Tells;
 
@@ -59,8 +59,8 @@ impl Beside {
         match length.line() {
             None => self.missed += length.missed,
             Some(line) if self.each && !self.tells.length => match &self.whose {
-                Some(whose) => complain(format_args!("{whose}: {line}")),
-                None => complain(format_args!("{line}")),
+                Some(whose) => complain_lines(&format!("{whose}: {line}")),
+                None => complain_lines(&line),
             },
             Some(_) => {}
         }

@@ -1,6 +1,6 @@
 //! The places that take a report's pages: standard output and memory.
 
-use dashpot_export::complain;
+use dashpot_export::complain_lines;
 use dashpot_output::screen::{self, surface_of_simulation};
 use dashpot_output::{print, print_drawn, print_json};
 use dashpot_report::report::{Page, Pages, Rows};
@@ -156,7 +156,7 @@ fn print_texts(pages: &Pages) -> anyhow::Result<()> {
         }
     }
     for remark in pages.iter().filter_map(|page| page.remark()) {
-        complain(format_args!("{remark}"));
+        complain_lines(&remark.to_string());
     }
     Ok(())
 }
