@@ -99,13 +99,32 @@ impl Device {
         self.is_idle_in(Path::new(SYS))
     }
 
+    /// Whether the kernel counts the I/Os of this device's disk: in flight, completed, and the time for which
+    /// the disk is busy. The switch is `queue/iostats`, and some drivers have it off.
+    pub fn is_counted(&self) -> bool {
+        self.is_counted_in(Path::new(SYS))
+    }
+
     fn is_idle_in(&self, sys: &Path) -> bool {
+        let in_flight = self.of_disk(sys, "inflight");
+        self.is_counted_in(sys) && in_flight.split_whitespace().all(|many| many == "0")
+    }
+
+    fn is_counted_in(&self, sys: &Path) -> bool {
+        self.of_disk(sys, SWITCH).trim() != "0"
+    }
+
+    /// A file of the device's disk. A disk that no longer exists has no such file, and has nothing in flight.
+    fn of_disk(&self, sys: &Path, file: &str) -> String {
         let Number { major, minor } = self.disk;
         let home = sys.join(format!("dev/block/{major}:{minor}"));
-        // A disk that no longer exists has neither of these files, and has nothing in flight.
-        let read = |file| fs::read_to_string(home.join(file)).unwrap_or_default();
-        let counts = read("queue/iostats").trim() != "0";
-        counts && read("inflight").split_whitespace().all(|many| many == "0")
+        fs::read_to_string(home.join(file)).unwrap_or_default()
+    }
+
+    /// The switch of [`Device::is_counted`], for a remedy.
+    pub fn counting_switch(&self) -> String {
+        let Number { major, minor } = self.disk;
+        format!("{SYS}/dev/block/{major}:{minor}/{SWITCH}")
     }
 
     fn is_there_in(&self, sys: &Path) -> bool {
@@ -128,6 +147,7 @@ impl Device {
 
 const SYS: &str = "/sys";
 const CLASS: &str = "class/block";
+const SWITCH: &str = "queue/iostats";
 
 fn find_in(sys: &Path, words: &str) -> Result<Device, DeviceError> {
     let known = list(sys)?;

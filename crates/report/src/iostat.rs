@@ -31,7 +31,7 @@ pub use self::report::IostatReport;
 pub struct Interval {
     /// The disk's name.
     pub disk: String,
-    /// The interval's length.
+    /// How much of the interval the source knows; zero if it knows nothing.
     pub elapsed: Duration,
     /// Reads that completed.
     pub reads: Completed,
@@ -84,7 +84,7 @@ pub enum Columns {
 /// …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "depth": {"most": 4, "usual": 1,
 /// "usual_percent": 90}, "in_flight": in flight}`. The JSON has the figures of all columns, not
 /// rounded; `depth` is null for the kernel's disks. An average over no zios is null; the text has 0.00, as
-/// sysstat does.
+/// sysstat does. If the source knows nothing of the interval, all figures are null, and `-` in the text.
 #[derive(Clone, Debug)]
 pub struct Iostat {
     /// The columns that the text shows.
@@ -95,6 +95,8 @@ pub struct Iostat {
     pub mention: Mention,
     /// The length of the interval, and how many intervals are missing because this one ended too late.
     pub length: Length,
+    /// Whether the figures cover the time since the disks' start.
+    pub is_since_start: bool,
     /// The width that the text may have.
     pub room: Room,
 }
@@ -142,6 +144,11 @@ impl Interval {
         (!self.elapsed.is_zero()).then(|| amount / self.elapsed.as_secs_f64())
     }
 
+    /// Whether the source knows nothing of the interval, so that no figure of it is zero.
+    fn is_unknown(&self) -> bool {
+        self.elapsed.is_zero()
+    }
+
     /// The transfers as sysstat counts them, without flushes.
     fn transfers(&self) -> Completed {
         self.reads.with(&self.writes).with(&self.discards)
@@ -164,7 +171,7 @@ impl Interval {
     }
 
     fn busy_percent(&self) -> Option<f64> {
-        self.rate(self.busy.as_secs_f64() * 100.0)
+        Some(self.rate(self.busy.as_secs_f64())? * 100.0)
     }
 
     /// A line about the depth, if the clients kept the same depth for most of the time.
@@ -346,6 +353,10 @@ impl fmt::Display for Iostat {
             let bounds: String = self.disks.iter().filter_map(Interval::bound).collect();
             f.write_str(&prose_within(self.room, &bounds))?;
         }
+        if self.is_since_start {
+            let line = "Since the disks' start; -y leaves this report out.\n";
+            f.write_str(&prose_within(self.room, line))?;
+        }
         if let Some(line) = self.length.line() {
             f.write_str(&prose_within(self.room, &line))?;
         }
@@ -361,7 +372,11 @@ impl Iostat {
         column: &Column,
         disk: &Interval,
     ) -> fmt::Result {
-        let (width, figure) = (column.width, (column.figure)(disk).unwrap_or(0.0));
+        let width = column.width;
+        if disk.is_unknown() {
+            return write!(f, " {:>width$}", "-");
+        }
+        let figure = (column.figure)(disk).unwrap_or(0.0);
         let with = |decimals: usize| format!("{figure:.decimals$}");
         let text = match self.room {
             Room::UNBOUNDED => with(column.decimals),
@@ -404,7 +419,7 @@ struct DeviceObject<'a> {
 /// The completed I/O of one kind, as JSON.
 #[derive(Serialize)]
 struct KindObject {
-    n: u64,
+    n: Option<u64>,
     ops_per_s: Option<f64>,
     bytes_per_s: Option<f64>,
     merged_per_s: Option<f64>,
@@ -416,11 +431,11 @@ struct KindObject {
 impl DeviceObject<'_> {
     fn of<'a>(disk: &'a Interval, length: &Length) -> DeviceObject<'a> {
         let kind = |completed: &Completed| KindObject {
-            n: completed.zios,
+            n: (!disk.is_unknown()).then_some(completed.zios),
             ops_per_s: disk.zio_rate(completed),
             bytes_per_s: disk.rate(completed.bytes as f64),
             merged_per_s: disk.merge_rate(completed),
-            merged_percent: completed.merged_percent(),
+            merged_percent: completed.merged_percent().filter(|_| !disk.is_unknown()),
             mean_ns: completed.mean(completed.time_ns as f64),
             mean_bytes: completed.mean(completed.bytes as f64),
         };

@@ -1,12 +1,13 @@
 //! The kernel's disks, from counters that the kernel always keeps. Reading these counters needs
 //! neither events nor privilege.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
-use dashpot_observe::{Intervals, Schedule, Seen, Span};
+use dashpot_export::complain;
+use dashpot_observe::{DeviceInterval, InFlight, Intervals, Schedule, Seen, Span};
 use dashpot_probe::{Device, Number};
 
 use crate::diskstats::{Counters, counters};
@@ -24,6 +25,8 @@ pub(crate) struct CountersSource {
     intervals: Intervals,
     last: HashMap<Number, Counters>,
     vanished: Vanished,
+    /// The devices of which it was said that the kernel does not count their I/Os.
+    uncounted: HashSet<Number>,
 }
 
 impl CountersSource {
@@ -41,14 +44,45 @@ impl CountersSource {
             intervals: schedule.begin(now_ns()),
             last,
             vanished: Vanished::default(),
+            uncounted: HashSet::new(),
         })
+    }
+
+    /// The I/O of a device by its counters. If the kernel does not count the device's I/Os, nothing of any
+    /// time is known, and the first time that this is so the reason is told.
+    fn interval(&mut self, device: &Device, did: Counters, elapsed: Duration) -> DeviceInterval {
+        if device.is_counted() {
+            return did.interval(&device.name, elapsed);
+        }
+        if self.uncounted.insert(device.number) {
+            complain(format_args!(
+                "dashpot: {}: its figures are unknown, because the kernel does not count its I/Os: write 1 to {}, \
+                 or watch it with 'dashpot observe'",
+                device.name,
+                device.counting_switch()
+            ));
+        }
+        DeviceInterval {
+            in_flight: InFlight::UNKNOWN,
+            ..Counters::default().interval(&device.name, Duration::ZERO)
+        }
+    }
+
+    fn intervals_of(
+        &mut self,
+        did: Vec<(Device, Counters)>,
+        elapsed: Duration,
+    ) -> Vec<DeviceInterval> {
+        let did = did.into_iter();
+        did.map(|(device, did)| self.interval(&device, did, elapsed))
+            .collect()
     }
 
     /// Omits devices that have never been used, as sysstat does, unless the user named them.
     fn forget_unused(&mut self) {
         let is_used = |device: &Device| {
             let counters = self.last.get(&device.number);
-            counters.is_some_and(Counters::is_used)
+            !device.is_counted() || counters.is_some_and(Counters::is_used)
         };
         self.devices
             .retain(|device| self.are_named || is_used(device));
@@ -60,9 +94,10 @@ impl CountersSource {
         let did = |device: &Device| {
             let later = now.get(&device.number).filter(|_| device.is_there())?;
             let earlier = self.last.get(&device.number).copied().unwrap_or_default();
-            Some(later.since(&earlier).interval(&device.name, elapsed))
+            Some((device.clone(), later.since(&earlier)))
         };
-        let disks = self.devices.iter().filter_map(did).collect();
+        let did: Vec<_> = self.devices.iter().filter_map(did).collect();
+        let disks = self.intervals_of(did, elapsed);
         self.last = now;
         self.vanished.check_presence(&self.devices);
         self.vanished.check(&self.devices)?;
@@ -81,11 +116,9 @@ impl Source for CountersSource {
     fn since_start(&mut self) -> anyhow::Result<Option<Seen>> {
         self.forget_unused();
         let elapsed = uptime()?;
-        let did = |device: &Device| {
-            let counters = self.last.get(&device.number)?;
-            Some(counters.interval(&device.name, elapsed))
-        };
-        let disks = self.devices.iter().filter_map(did).collect();
+        let did = |device: &Device| Some((device.clone(), *self.last.get(&device.number)?));
+        let did: Vec<_> = self.devices.iter().filter_map(did).collect();
+        let disks = self.intervals_of(did, elapsed);
         Ok(Some(Seen::since_start(disks, Vec::new(), unix_ns())))
     }
 

@@ -123,7 +123,8 @@ impl Counters {
                 self.discards.op(Op::Trim),
                 self.flushes.op(Op::Flush),
             ],
-            busy: Duration::from_millis(self.busy_ms.into()),
+            // The kernel adds up ticks of its clock, and a short interval may end before its last tick does.
+            busy: Duration::from_millis(self.busy_ms.into()).min(elapsed),
             depth_time_ns: u128::from(self.depth_time_ms) * NS_PER_MS,
             depths: None,
             in_flight: InFlight {

@@ -7,9 +7,13 @@ use super::words::{DeviceArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs, split_word
 
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  dashpot iostat -x 1\n\
+#[command(after_help = "\
+The first report covers the time since the disks' start: for the kernel's disks,
+since the boot. It counts as one report, as in sysstat; -y leaves it out.
+
+Example:\n  dashpot iostat -x 1\n\
 Example: the kernel's disks; this needs no root\n  dashpot iostat -x -k 1\n\
-Example: two disks, every second, five times\n  dashpot iostat -d c1t1d0 c1t2d0 1 5")]
+Example: two disks, every second, five times\n  dashpot iostat -y -d c1t1d0 c1t2d0 1 5")]
 pub struct IostatArgs {
     /// Show waits and queues, too
     #[arg(short = 'x')]
@@ -17,6 +21,9 @@ pub struct IostatArgs {
     /// Show fewer columns: writes with discards; with -x, all operations together
     #[arg(short = 's')]
     pub short: bool,
+    /// Leave out the first report, which covers the time since the disks' start
+    #[arg(short = 'y')]
+    pub no_past: bool,
     /// Show all columns and whole names, even on a narrow terminal
     #[arg(long, conflicts_with = "short")]
     pub wide: bool,

@@ -23,6 +23,7 @@ impl Asked for IostatArgs {
             schedule: match over {
                 // A recording has no figures for the time since the start of its devices.
                 Over::Recorded(_) => over.schedule(&pace, Duration::MAX),
+                Over::Live(_) | Over::Simulation if self.no_past => without_past(&pace)?,
                 Over::Live(_) | Over::Simulation => schedule(&pace),
             },
             columns: match (self.extended, self.short) {
@@ -46,6 +47,13 @@ impl Asked for IostatArgs {
     fn format(&self) -> Format {
         Format::lines(self.json, self.csv)
     }
+}
+
+fn without_past(pace: &Pace) -> Result<Schedule, ParseError> {
+    let interval = pace.interval.ok_or_else(|| {
+        ParseError::new("-y leaves no report without an interval: add one, such as 'iostat -y 1 1'")
+    })?;
+    Ok(Schedule::every(interval, pace.count))
 }
 
 /// The intervals. As with sysstat and zpool iostat, the report since the start counts as one of the requested

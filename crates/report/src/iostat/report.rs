@@ -41,6 +41,7 @@ impl Report for IostatReport {
             disks: seen.at(self.layer).iter().map(disk).collect(),
             mention: seen.mention(),
             length: seen.length(),
+            is_since_start: self.schedule.since_start && seen.length().asked.is_none(),
             room: surface.room(self.wide),
         })]
     }

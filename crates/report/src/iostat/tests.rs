@@ -31,6 +31,7 @@ fn report(columns: Columns) -> Iostat {
         disks,
         mention: Mention::default(),
         length: Length::of(Duration::from_secs(1)),
+        is_since_start: false,
         room: Room::UNBOUNDED,
     }
 }
