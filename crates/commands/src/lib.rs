@@ -64,7 +64,6 @@ pub use load::load;
 pub use page::view;
 pub use private::PrivateDir;
 pub use program::keeper::become_keeper;
-pub use program::lookups::become_reader;
 pub use proof::proof;
 pub use reset::reset;
 pub use resume::resume;

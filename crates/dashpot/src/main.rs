@@ -12,7 +12,7 @@ use dashpot_api::Client;
 use dashpot_attach::attacher::become_attacher;
 use dashpot_attach::become_guard;
 use dashpot_cli::{Cli, Command, InstallArgs, RecordCommand};
-use dashpot_commands::{FAILED, become_command, become_init, become_keeper, become_reader};
+use dashpot_commands::{FAILED, become_command, become_init, become_keeper};
 use dashpot_export::complain;
 use dashpot_output::is_broken_pipe;
 use dashpot_rules::{ApiAddress, ParseError, parse_api};
@@ -21,8 +21,7 @@ fn main() -> ExitCode {
     let becomes = become_command().or_else(become_attacher);
     let becomes = becomes.or_else(become_keeper);
     let becomes = becomes.or_else(become_guard);
-    let becomes = becomes.or_else(become_init);
-    if let Some(code) = becomes.or_else(become_reader) {
+    if let Some(code) = becomes.or_else(become_init) {
         return code;
     }
     match run(Cli::parse_or_exit(FAILED)) {

@@ -17,6 +17,10 @@ use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 pub enum Input<'a> {
     /// Issue a zio to a disk. The driver has received the zio completely. The zio's id must not be in use.
     Submit(Zio),
+    /// Issue a zio to a disk, as of the moment of its arrival. The driver has had the whole zio since then, and
+    /// has only worked out what the zio is. So the time since its arrival belongs to the time for which rules
+    /// hold the zio, and what exceeds that time is lateness.
+    SubmitSinceArrival(Zio),
     /// Issue a zio to a volume. The driver has received the zio completely. Zios of volumes and zios of disks
     /// share one id space.
     SubmitToVolume(Zio<VolumeId>),

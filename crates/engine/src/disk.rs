@@ -77,13 +77,13 @@ impl Disk {
             // A new zio also waits while the disk issues suspended zios, so that it overtakes none of them.
             self.suspended.push_back(flight.zio.id);
         } else {
-            self.issue(flight, ctx);
+            self.issue(flight, flight.submitted, ctx);
         }
     }
 
-    /// Applies the rules to a zio, then begins its hold or the store's work.
-    fn issue(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        if !self.charge(flight, ctx) {
+    /// Applies the rules to a zio, as of the moment `since`, then begins its hold or the store's work.
+    fn issue(&mut self, flight: &mut Flight, since: Instant, ctx: &mut Context<'_>) {
+        if !self.charge(flight, since, ctx) {
             return;
         }
         match flight.hold_before {
@@ -96,16 +96,16 @@ impl Disk {
     }
 
     /// Applies the rules to a zio. Returns false if the zio has failed at once and is complete.
-    fn charge(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) -> bool {
+    fn charge(&mut self, flight: &mut Flight, since: Instant, ctx: &mut Context<'_>) -> bool {
         self.active += 1;
         flight.order = ctx.deadlines.next_order();
-        (flight.issued, flight.charged) = (ctx.now, ctx.now);
+        (flight.issued, flight.charged) = (since, since);
         let ops = flight.zio.ops();
         let fails = self.injector.charge(ctx.now, flight, ops).is_some();
         self.injector.uncount_beaten(flight);
         if fails {
-            flight.target = ctx.now;
-            flight.store_done = ctx.now;
+            flight.target = since;
+            flight.store_done = since;
             self.complete(flight, flight.outcome, ctx);
         }
         !fails
@@ -114,9 +114,8 @@ impl Disk {
     /// Asks the store to work on a zio. A zio that must book a transfer wakes at its target, even if the
     /// store is not done by then, so that transfers are booked in the order of the targets.
     fn start(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        if let Some(until) = flight.hold_before {
-            flight.late_before = ctx.now.since(until);
-        }
+        let meant = flight.hold_before.unwrap_or(flight.charged);
+        flight.late_before = ctx.now.since(meant);
         flight.state = State::Store;
         flight.started = ctx.now;
         if flight.owes_transfer() {
@@ -390,7 +389,7 @@ impl Disk {
                 return true;
             };
             if let Some(flight) = flights.get_mut(id)
-                && self.charge(flight, ctx)
+                && self.charge(flight, ctx.now, ctx)
             {
                 flight.state = State::HeldBefore;
                 flight.wake_as_scheduled(ctx.now, ctx.deadlines);

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashpot_engine::Device;
-use dashpot_sys::seccomp::{Call, Lookup, User};
+use dashpot_sys::seccomp::{Call, CallId};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::io::Errno;
 
 /// The id of an export within its shard. A shard keeps connections, clients, stalls and budgets separately
 /// for each export. It looks up the device behind the export only to talk to the engine.
@@ -47,18 +46,21 @@ pub enum Mechanism {
     Ublk,
 }
 
-/// The part of dashpot that started a program, and is told about the program's calls. The receiver of the
-/// calls drops this value when no more calls can come.
-pub trait Follower: Send {
-    /// Notes a call that dashpot has received and has not yet acted on.
-    fn received(&mut self, call: &Call);
+/// The part of dashpot that started a program, and is told about the program's calls. Several threads tell it.
+pub trait Follower: std::fmt::Debug + Send + Sync {
+    /// Notes a call that dashpot has received and has not yet acted on. Returns false if there is no room for
+    /// the note. dashpot then lets the call go on at once.
+    fn received(&self, call: &Call) -> bool;
+
+    /// Forgets a call, because dashpot has answered it, or because it has ended.
+    fn answered(&self, call: CallId);
 
     /// Tells the user, in one sentence, about calls that dashpot does not hold. Each sentence comes only
     /// once.
-    fn say(&mut self, sentence: &str);
+    fn say(&self, sentence: &str);
 
-    /// Does a lookup with the rights of another user, whose processes this process may not inspect.
-    fn look_up_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
+    /// Hears that dashpot receives no more calls. It can hear this several times.
+    fn ended(&self);
 }
 
 /// How dashpot answers a program that asks for an io_uring or for a context of `io_submit`, whose I/Os dashpot
@@ -91,6 +93,13 @@ pub struct Counts {
     /// The number of syncs that a rule with `--mode floor` held although dashpot could not do the sync itself
     /// first.
     pub unsynced: AtomicU64,
+    /// How many calls a signal ended before dashpot received them, or before their hold was over. Such a call
+    /// begins again after the signal's handler, or fails with `EINTR`, or its thread was killed.
+    pub interrupted: AtomicU64,
+    /// How many calls that no disk holds waited for dashpot longer than a millisecond.
+    pub slow: AtomicU64,
+    /// The longest wait for dashpot of a call that no disk holds, in nanoseconds.
+    pub slowest_ns: AtomicU64,
 }
 
 impl Counts {

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use dashpot_engine::{Answer, Command, CommandError, Device, Duration, Outcome, PoolId, ZioId};
 use dashpot_sys::seccomp::Listener;
 
+use crate::clock;
 use crate::connection_limit::Permit;
 use crate::events::Drops;
 use crate::export::{ExportId, Followed, Follower, Mechanism, Uring};
@@ -90,7 +91,7 @@ pub(crate) fn follow(
         };
         (files, Box::new(connect) as Connect)
     };
-    frontend::follow(listener, files.map(connect), uring, follower)
+    frontend::follow(listener, files.map(connect), uring, follower, clock::now)
 }
 
 /// An attachment to make.

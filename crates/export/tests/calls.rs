@@ -11,10 +11,10 @@ use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec, Ser
 use dashpot_engine::{Answer, Command, Duration, Errno, Op, OpSet};
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{
-    DiskSnapshot, Follower, Server, ServerConfig, Spin, StartError, Uring, notified_calls,
+    DiskSnapshot, Follower, Server, ServerConfig, Spin, StartError, Unheld, Uring, notified_calls,
 };
 use dashpot_rules::{CallFiles, DiskConfig, StoreConfig};
-use dashpot_sys::seccomp::{Call, Listener, Lookup, User};
+use dashpot_sys::seccomp::{Call, CallId, Listener};
 use tempfile::TempDir;
 
 /// A server with two disks, each of which follows the files of a directory, and another directory that
@@ -25,20 +25,23 @@ struct Served {
     server: Server,
 }
 
+#[derive(Debug)]
 struct Quiet;
 
 const SYNC: OpSet = OpSet::of(Op::Sync);
 
 impl Follower for Quiet {
-    fn received(&mut self, _: &Call) {}
+    fn received(&self, _: &Call) -> bool {
+        true
+    }
 
-    fn say(&mut self, sentence: &str) {
+    fn answered(&self, _: CallId) {}
+
+    fn say(&self, sentence: &str) {
         panic!("{sentence}");
     }
 
-    fn look_up_as(&mut self, user: &User, _: &Lookup) -> Result<Vec<u8>, rustix::io::Errno> {
-        panic!("{user:?}");
-    }
+    fn ended(&self) {}
 }
 
 fn start(directories: &[PathBuf]) -> Result<Server, StartError> {
@@ -87,6 +90,17 @@ impl Served {
 
     /// Runs `calls` as the program, in a thread with a seccomp filter.
     fn run<T: Send>(&self, calls: impl FnOnce() -> T + Send) -> T {
+        let (result, unheld) = self.run_for(Box::new(Quiet), calls);
+        assert_eq!(unheld, []);
+        result
+    }
+
+    /// As [`Served::run`], and tells a follower. Also returns what was not held.
+    fn run_for<T: Send>(
+        &self,
+        follower: Box<dyn Follower>,
+        calls: impl FnOnce() -> T + Send,
+    ) -> (T, Vec<(Unheld, u64)>) {
         let (give, take) = mpsc::channel();
         let (go, wait) = mpsc::channel();
         thread::scope(|scope| {
@@ -99,12 +113,11 @@ impl Served {
             let followed = self
                 .server
                 .handle()
-                .follow(listener, "me", Uring::Count, Box::new(Quiet))
+                .follow(listener, "me", Uring::Count, follower)
                 .unwrap();
             go.send(()).unwrap();
             let result = program.join().unwrap();
-            assert_eq!(followed.counts().unheld.counted(), []);
-            result
+            (result, followed.counts().unheld.counted())
         })
     }
 
@@ -275,33 +288,68 @@ fn a_directory_must_exist() {
     }
 }
 
-/// A follower that sends to a channel each sentence that it gets.
-struct Told(mpsc::Sender<String>);
+/// A follower that sends to a channel each sentence that it gets, and then that no more calls come.
+#[derive(Debug)]
+struct Told(mpsc::Sender<Option<String>>);
 
 impl Follower for Told {
-    fn received(&mut self, call: &Call) {
+    fn received(&self, call: &Call) -> bool {
         panic!("{call:?}");
     }
 
-    fn say(&mut self, sentence: &str) {
-        self.0.send(sentence.to_owned()).unwrap();
+    fn answered(&self, call: CallId) {
+        panic!("{call:?}");
     }
 
-    fn look_up_as(&mut self, user: &User, _: &Lookup) -> Result<Vec<u8>, rustix::io::Errno> {
-        panic!("{user:?}");
+    fn say(&self, sentence: &str) {
+        self.0.send(Some(sentence.to_owned())).unwrap();
+    }
+
+    fn ended(&self) {
+        self.0.send(None).unwrap();
     }
 }
 
 #[test]
-fn the_follower_is_dropped_when_no_calls_can_be_received() {
+fn the_follower_hears_that_no_calls_can_be_received() {
     let served = Served::start();
-    let no_listener = Listener::from_fd(File::open("/dev/null").unwrap().into());
+    let no_listener = Listener::from_fd(File::open("/dev/null").unwrap().into(), true);
     let (sender, told) = mpsc::channel();
     let handle = served.server.handle();
     let follower = Box::new(Told(sender));
     let _followed = handle
         .follow(no_listener, "me", Uring::Count, follower)
         .unwrap();
-    let told: Vec<String> = told.iter().collect();
-    assert!(matches!(&*told, [said] if said.contains("no calls can be received")));
+    let said = told.recv().unwrap().unwrap();
+    assert!(said.contains("no calls can be received"));
+    assert_eq!(told.recv().unwrap(), None);
+}
+
+/// A follower without room for notes, which keeps the sentences that it gets.
+#[derive(Debug)]
+struct Full(mpsc::Sender<String>);
+
+impl Follower for Full {
+    fn received(&self, _: &Call) -> bool {
+        false
+    }
+
+    fn answered(&self, _: CallId) {}
+
+    fn say(&self, sentence: &str) {
+        self.0.send(sentence.to_owned()).unwrap();
+    }
+
+    fn ended(&self) {}
+}
+
+#[test]
+fn a_call_without_room_for_its_note_goes_on_and_is_counted() {
+    let served = Served::start();
+    served.inject(0, sync_rule(Effect::Hang));
+    let file = served.file(0);
+    let (sender, said) = mpsc::channel();
+    let (_, unheld) = served.run_for(Box::new(Full(sender)), || file.sync_all().unwrap());
+    assert_eq!(unheld, [(Unheld::UnknownFile, 1)]);
+    assert!(said.recv().unwrap().contains("too many calls"));
 }

@@ -5,18 +5,20 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use dashpot_sys::seccomp::Listener;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
 /// Sends a descriptor, with one byte of data, because the kernel sends no descriptor without data.
-pub(super) fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+pub(super) fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>, byte: u8) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let descriptors = [descriptor];
     control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    let bytes = [IoSlice::new(&[0])];
+    let byte = [byte];
+    let bytes = [IoSlice::new(&byte)];
     sendmsg(stream, &bytes, &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
@@ -26,8 +28,8 @@ pub(super) fn inherited() -> io::Result<UnixStream> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }
 
-/// Waits for a descriptor. Fails if the peer ends without sending a descriptor.
-pub(super) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
+/// Waits for a descriptor and its byte. Fails if the peer ends without sending a descriptor.
+pub(super) fn receive(stream: &UnixStream) -> io::Result<(OwnedFd, u8)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -43,7 +45,21 @@ pub(super) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
         _ => None,
     });
     let first = descriptors.flatten().next();
-    first.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    let [byte] = byte;
+    first
+        .map(|first| (first, byte))
+        .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+/// Sends a listener.
+pub(super) fn send_listener(stream: &UnixStream, listener: &Listener) -> io::Result<()> {
+    send(stream, listener.as_fd(), u8::from(listener.holds_signals()))
+}
+
+/// Waits for a listener. Fails if the peer ends without sending one.
+pub(super) fn receive_listener(stream: &UnixStream) -> io::Result<Listener> {
+    let (listener, holds_signals) = receive(stream)?;
+    Ok(Listener::from_fd(listener, holds_signals != 0))
 }
 
 /// The byte that tells a waiting process to go on.

@@ -2,16 +2,15 @@
 
 use std::ffi::OsStr;
 use std::io::Read;
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
 use anyhow::{Context, bail};
 use dashpot_doctor::{Missing, why_not};
 use dashpot_export::notified_calls;
 use dashpot_rules::parse_ops;
-use dashpot_sys::seccomp::Listener;
+use dashpot_sys::seccomp::{Listener, make_first_call};
 
-use super::descriptors::send;
+use super::descriptors::send_listener;
 
 /// Installs the filter for calls of these types, and waits until dashpot, which listens at `socket`, is ready
 /// to receive the calls.
@@ -25,7 +24,10 @@ pub(crate) fn install(socket: &OsStr, types: &OsStr) -> anyhow::Result<()> {
             bail!("the calls of a program cannot be held here: {why}: {change}")
         }
     };
-    send(&stream, listener.as_fd()).context("cannot reach dashpot")?;
+    send_listener(&stream, &listener).context("cannot reach dashpot")?;
+    drop(listener);
+    // The keeper receives this call, and learns from it how the kernel numbers the calls of this program.
+    make_first_call();
     let mut go = [0];
     let going = stream.read_exact(&mut go);
     going.context("dashpot does not receive the calls of the program")

@@ -1,30 +1,35 @@
-//! The calls that dashpot has received, in memory that outlives dashpot.
+//! The calls that dashpot has received and not answered, in memory that outlives dashpot.
 //!
 //! The kernel reports each call once. If dashpot is killed, its keeper must answer the calls that dashpot has
-//! received, and finds their ids here. dashpot notes a call when it receives it. It need not erase notes,
-//! because an answer to a call that no longer waits does nothing.
+//! received, and finds them here. dashpot notes a call when it receives it, and erases the note when the call
+//! has its answer. The notes are a hash table with open addressing, so both take a few stores, and the keeper
+//! looks at as many notes as the table has, however many calls there were.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use dashpot_sys::seccomp::{Call, CallId};
+use dashpot_sys::SharedWords;
+use dashpot_sys::seccomp::CallId;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Pid;
 
-/// The notes: the id and the thread of each of the last calls, and the id of the first call.
+/// The notes.
+#[derive(Debug)]
 pub(super) struct Ledger {
     file: File,
-    has_first: bool,
+    words: SharedWords,
+    /// Serializes changes of the table.
+    changing: Mutex<()>,
 }
 
 /// A call that dashpot received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) id: CallId,
-    /// The thread that made the call. `None` if later calls have overwritten the call's note, or if the call
-    /// has no note yet.
+    /// The thread that made the call. `None` if the call has no note.
     pub(super) thread: Option<Pid>,
 }
 
@@ -32,58 +37,82 @@ impl Ledger {
     pub(super) fn new() -> io::Result<Ledger> {
         let file: OwnedFd = memfd_create("dashpot-calls", MemfdFlags::CLOEXEC)?;
         let file = File::from(file);
-        file.set_len(FIRST + 8)?;
+        file.set_len((WORDS * size_of::<u64>()) as u64)?;
+        Ledger::of(file)
+    }
+
+    pub(super) fn from_fd(fd: OwnedFd) -> io::Result<Ledger> {
+        Ledger::of(fd.into())
+    }
+
+    fn of(file: File) -> io::Result<Ledger> {
         Ok(Ledger {
+            words: SharedWords::map(&file, WORDS)?,
             file,
-            has_first: false,
+            changing: Mutex::default(),
         })
     }
 
-    pub(super) fn from_fd(fd: OwnedFd) -> Ledger {
-        Ledger {
-            file: fd.into(),
-            has_first: true,
-        }
-    }
-
-    /// Notes a call. Writing a note cannot fail, because its memory exists already.
-    pub(super) fn note(&mut self, call: &Call) {
-        let id = call.id.0;
-        if !self.has_first {
-            self.has_first = true;
-            let _ = self.file.write_all_at(&id.to_ne_bytes(), FIRST);
-        }
-        let thread = call
-            .thread
-            .map_or(0, |thread| thread.as_raw_nonzero().get());
-        let mut note = [0; NOTE as usize];
-        note[..8].copy_from_slice(&id.to_ne_bytes());
-        note[8..12].copy_from_slice(&thread.to_ne_bytes());
-        let _ = self.file.write_all_at(&note, id % NOTES * NOTE);
-    }
-
-    /// The ids of all calls that dashpot received, the newest first. The list also has ids between and after
-    /// these.
-    pub(super) fn received(&self) -> io::Result<impl Iterator<Item = Received> + use<>> {
-        let mut bytes = vec![0; FIRST as usize + 8];
-        self.file.read_exact_at(&mut bytes, 0)?;
-        let (notes, first) = bytes.split_at(FIRST as usize);
-        let first = u64::from_ne_bytes(first.try_into().unwrap_or_default());
-        let notes = notes.chunks_exact(NOTE as usize).filter_map(read_note);
-        let notes: Vec<Received> = notes.collect();
-        // dashpot may have been killed before it noted the last call that it received. If that is the first
-        // call, the file may have only its id, and no note. A note that was never written has the id 0.
-        let last = notes.iter().map(|note| note.id.0).fold(first, u64::max);
-        let end = last.saturating_add(1 + UNNOTED);
-        let received = move |id| {
-            let note = notes.get((id % NOTES) as usize);
-            let own = note.filter(|note| note.id.0 == id);
-            Received {
-                id: CallId(id),
-                thread: own.and_then(|note| note.thread),
-            }
+    /// Notes a call. Returns false if the table has no room near the call's place.
+    pub(super) fn note(&self, id: CallId, thread: Option<Pid>) -> bool {
+        let _changing = self.changing.lock();
+        self.last().store(id.0, Ordering::Release);
+        let Some((at, note)) = self.places(id).find(|(_, note)| is_free(note)) else {
+            return false;
         };
-        Ok((first..end).rev().map(received))
+        let thread = thread.map_or(0, |thread| thread.as_raw_nonzero().get());
+        self.thread(at).store(thread as u64, Ordering::Release);
+        note.store(id.0, Ordering::Release);
+        true
+    }
+
+    /// Erases the note of a call that has its answer.
+    pub(super) fn erase(&self, id: CallId) {
+        let _changing = self.changing.lock();
+        let mut places = self.places(id);
+        if let Some((_, note)) = places.find(|(_, note)| note.load(Ordering::Acquire) == id.0) {
+            note.store(FREE, Ordering::Release);
+        }
+    }
+
+    /// The calls that wait for an answer. The list also has ids that no call has.
+    pub(super) fn received(&self) -> impl Iterator<Item = Received> {
+        let noted = (0..NOTES).filter_map(|at| {
+            let id = self.note_at(at).load(Ordering::Acquire);
+            let thread = self.thread(at).load(Ordering::Acquire);
+            (id != FREE).then_some(Received {
+                id: CallId(id),
+                thread: Pid::from_raw(thread as i32),
+            })
+        });
+        // dashpot may have been killed before it noted the last call that it received.
+        let last = self.last().load(Ordering::Acquire);
+        let later = (last.saturating_add(1)..last.saturating_add(1 + UNNOTED)).map(|id| Received {
+            id: CallId(id),
+            thread: None,
+        });
+        noted.chain(later)
+    }
+
+    /// The id of the last call that was noted, whether it has its answer or not.
+    fn last(&self) -> &AtomicU64 {
+        &self.words.words()[2 * NOTES]
+    }
+
+    fn note_at(&self, at: usize) -> &AtomicU64 {
+        &self.words.words()[2 * at]
+    }
+
+    fn thread(&self, at: usize) -> &AtomicU64 {
+        &self.words.words()[2 * at + 1]
+    }
+
+    /// The places where the note of a call may be, in the order in which they are tried.
+    fn places(&self, id: CallId) -> impl Iterator<Item = (usize, &AtomicU64)> {
+        // Ids come in a row, and those of long calls are often neighbours. Fibonacci hashing spreads them.
+        let first = (id.0.wrapping_mul(GOLDEN) >> (u64::BITS - NOTES.ilog2())) as usize;
+        let places = (first..first + PROBES).map(|at| at % NOTES);
+        places.map(|at| (at, self.note_at(at)))
     }
 }
 
@@ -93,87 +122,79 @@ impl AsFd for Ledger {
     }
 }
 
-fn read_note(note: &[u8]) -> Option<Received> {
-    let id = u64::from_ne_bytes(*note.first_chunk()?);
-    let thread = i32::from_ne_bytes(*note.get(8..)?.first_chunk()?);
-    Some(Received {
-        id: CallId(id),
-        thread: Pid::from_raw(thread),
-    })
+fn is_free(note: &AtomicU64) -> bool {
+    note.load(Ordering::Acquire) == FREE
 }
 
-/// How many of the last calls have notes.
-const NOTES: u64 = 1 << 16;
-/// The size of a note, in bytes.
-const NOTE: u64 = 16;
-/// The offset of the first call's id in the file.
-const FIRST: u64 = NOTES * NOTE;
-/// How many ids after the last note count as received, too. dashpot has one receiver, so at most one of these
-/// ids belongs to a call that dashpot received but did not note. But other ids may come before this one: the
-/// kernel gives a call its id before dashpot receives the call, and a signal can interrupt the call until
-/// then. This reserve is for the ids of such calls. It costs only the time of as many answers, some
-/// hundredths of a second.
-const UNNOTED: u64 = NOTES;
+/// How many notes there are. A thread waits in one call at a time, and a program rarely has thousands of
+/// threads.
+const NOTES: usize = 1 << 16;
+/// Each note has two words, the id of the call and its thread. The last word is the id of the last call.
+const WORDS: usize = 2 * NOTES + 1;
+/// How many places are tried for a note.
+const PROBES: usize = 64;
+/// The id of a note that is free. The kernel's ids begin at a random number, so no call ever has this one.
+const FREE: u64 = 0;
+/// 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// How many ids after the last note count as received, too. One thread of dashpot receives at a time, so at
+/// most one of these ids belongs to a call that dashpot received but did not note. But other ids may come
+/// before this one: the kernel gives a call its id before dashpot receives the call, and a signal can interrupt
+/// the call until then. This reserve is for the ids of such calls. It costs only the time of as many answers,
+/// some hundredths of a second.
+const UNNOTED: u64 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
-    use dashpot_sys::seccomp::{Call, CallId, Caller, SystemCall};
-
-    use super::{FIRST, Ledger, NOTES, UNNOTED};
+    use super::{CallId, Ledger, NOTES, UNNOTED};
     use rustix::process::Pid;
-    use std::os::unix::fs::FileExt;
+    use std::collections::HashSet;
 
-    fn call(id: u64) -> Call {
-        Call {
-            id: CallId(id),
-            thread: Pid::from_raw(7),
-            caller: Caller::Native(SystemCall::Fsync),
-            arguments: [0; 6],
-        }
+    /// The ids that the keeper answers, with and without their threads.
+    fn answered(ledger: &Ledger) -> [HashSet<u64>; 2] {
+        let heir = Ledger::from_fd(ledger.file.try_clone().unwrap().into()).unwrap();
+        let (noted, others) = heir
+            .received()
+            .partition::<Vec<_>, _>(|it| it.thread.is_some());
+        [noted, others].map(|calls| calls.iter().map(|it| it.id.0).collect())
     }
 
     #[test]
-    fn a_first_call_without_a_note_is_found_again() {
-        let first = u64::MAX / 3;
+    fn calls_without_an_answer_are_found_however_many_calls_there_were() {
         let ledger = Ledger::new().unwrap();
-        let _ = ledger.file.write_all_at(&first.to_ne_bytes(), FIRST);
-        let received: Vec<u64> = ledger.received().unwrap().map(|it| it.id.0).collect();
-        let expected: Vec<u64> = (first..=first + UNNOTED).rev().collect();
-        assert!(received == expected);
-    }
-
-    #[test]
-    fn every_call_is_found_again_and_the_last_ones_with_their_threads() {
-        for count in [1, 2, 100, NOTES, NOTES + 3] {
-            let mut ledger = Ledger::new().unwrap();
-            let first = u64::MAX / 3;
-            (first..first + count).for_each(|id| ledger.note(&call(id)));
-            let heir = Ledger::from_fd(ledger.file.try_clone().unwrap().into());
-            let received: Vec<_> = heir.received().unwrap().collect();
-            let ids: Vec<u64> = received.iter().map(|it| it.id.0).collect();
-            let expected: Vec<u64> = (first..first + count + UNNOTED).rev().collect();
-            assert!(ids == expected, "{count}");
-            let named = received.iter().filter(|it| it.thread.is_some()).count();
-            assert_eq!(named as u64, count.min(NOTES));
+        let first = u64::MAX / 3;
+        let is_held = |id: u64| id.is_multiple_of(97);
+        let calls = first..first + 10 * NOTES as u64;
+        for id in calls.clone() {
+            assert!(ledger.note(CallId(id), Pid::from_raw(7)));
+            if !is_held(id) {
+                ledger.erase(CallId(id));
+            }
         }
-    }
-
-    /// The ids that the keeper answers if dashpot was killed after it noted the ids in `noted`.
-    fn answered(noted: impl Iterator<Item = u64>) -> Vec<u64> {
-        let mut ledger = Ledger::new().unwrap();
-        noted.for_each(|id| ledger.note(&call(id)));
-        ledger.received().unwrap().map(|it| it.id.0).collect()
+        let [noted, others] = answered(&ledger);
+        assert_eq!(noted, calls.clone().filter(|id| is_held(*id)).collect());
+        assert_eq!(others, (calls.end..calls.end + UNNOTED).collect());
     }
 
     #[test]
-    fn the_last_call_is_found_although_signals_interrupted_many_calls_before_it() {
-        assert!(answered(5..=7).contains(&1_000));
+    fn a_thousand_calls_in_a_row_may_wait_while_others_come_and_go() {
+        let ledger = Ledger::new().unwrap();
+        let held: HashSet<u64> = (1..=20_000).collect();
+        for id in 1..=4 * NOTES as u64 {
+            assert!(ledger.note(CallId(id), Pid::from_raw(7)), "{id}");
+            if !held.contains(&id) {
+                ledger.erase(CallId(id));
+            }
+        }
+        assert_eq!(answered(&ledger)[0], held);
     }
 
     #[test]
-    fn an_old_call_is_found_although_a_later_call_was_interrupted() {
-        let (interrupted, old) = (NOTES + 5, 9);
-        let noted = (1..2 * NOTES).filter(|id| *id != interrupted);
-        assert!(answered(noted).contains(&old));
+    fn a_full_table_takes_no_note() {
+        let ledger = Ledger::new().unwrap();
+        let noted = (1..=2 * NOTES as u64).filter(|id| ledger.note(CallId(*id), Pid::from_raw(7)));
+        let noted: HashSet<u64> = noted.collect();
+        assert!(noted.len() <= NOTES);
+        assert_eq!(answered(&ledger)[0], noted);
     }
 }

@@ -8,10 +8,8 @@ mod descriptors;
 pub(super) mod filtered;
 pub(crate) mod keeper;
 mod ledger;
-pub(crate) mod lookups;
 
 use std::io::{ErrorKind, Write};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -22,8 +20,7 @@ use dashpot_cli::OnLoss;
 use dashpot_engine::OpSet;
 use dashpot_export::{Counts, DiskSnapshot, Followed, Follower, Handle, Uring, complain};
 use dashpot_rules::{Address, format_types, short_time};
-use dashpot_sys::seccomp::{Call, Listener, Lookup, User};
-use rustix::io::Errno;
+use dashpot_sys::seccomp::{Call, CallId};
 use rustix::net::sockopt::socket_peercred;
 use tokio::net::UnixListener;
 use tokio::sync::oneshot;
@@ -33,7 +30,6 @@ use tokio::time::timeout;
 use self::descriptors::GO;
 use self::keeper::Keeper;
 use self::ledger::Ledger;
-use self::lookups::Lookups;
 
 /// The program that `run` starts, from the wait for its first process until that process has ended.
 pub(super) struct Program {
@@ -173,7 +169,31 @@ fn sentences(counts: &Counts) -> Vec<String> {
         1 => sentences.push(format!("1 sync was held, but {first}")),
         count => sentences.push(format!("{count} syncs were held, but {first}")),
     }
+    match counts.interrupted.load(Ordering::Relaxed) {
+        0 => {}
+        1 => sentences.push(format!(
+            "1 call was {INTERRUPTED}, or its thread was killed"
+        )),
+        count => sentences.push(format!(
+            "{count} calls were {INTERRUPTED}, or their threads were killed"
+        )),
+    }
+    sentences.extend(slow(counts));
     sentences
+}
+
+/// A sentence about the calls that no disk holds and that waited long for dashpot. On a busy host each call may
+/// wait for some milliseconds, so the longest wait decides whether the user is told.
+fn slow(counts: &Counts) -> Option<String> {
+    let [calls, longest] =
+        [&counts.slow, &counts.slowest_ns].map(|count| count.load(Ordering::Relaxed));
+    (longest >= TOLD_NS).then(|| {
+        let longest = short_time(longest);
+        format!(
+            "dashpot's look-ups delayed {calls} calls that no disk holds by more than 1 ms, and one of them by \
+             {longest}"
+        )
+    })
 }
 
 /// Begins to receive the calls of the process at the other end of the socket. `None` if the process has ended
@@ -184,23 +204,22 @@ fn follow(
     on_loss: OnLoss,
     uring: Uring,
 ) -> anyhow::Result<Option<Following>> {
-    let listener = match descriptors::receive(stream) {
+    let listener = match descriptors::receive_listener(stream) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         received => received.context("the program's filter did not arrive")?,
     };
     let peer = socket_peercred(stream)?;
     let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
     let ledger = Ledger::new()?;
-    let keeper = Keeper::start(listener.as_fd(), ledger.as_fd(), on_loss)
+    let keeper = Keeper::start(&listener, &ledger, on_loss)
         .context("cannot start the keeper of the program's calls")?;
     let for_program = ForProgram {
         ledger,
-        lookups: Lookups::default(),
         keeper: keeper.share()?,
     };
     let followed = handle
         .follow(
-            Listener::from_fd(listener),
+            listener,
             &format!("uid={uid} pid={pid}"),
             uring,
             Box::new(for_program),
@@ -210,35 +229,38 @@ fn follow(
     Ok(Some(Following { followed, keeper }))
 }
 
-/// Notes each call for the keeper, and looks into processes of other users.
+/// Notes each call for the keeper.
+#[derive(Debug)]
 struct ForProgram {
     ledger: Ledger,
-    lookups: Lookups,
     keeper: Keeper,
 }
 
-/// Once this value is dropped, dashpot receives no more calls. So the keeper takes over, because the calls of
-/// a program that keeps running must not wait for ever.
-impl Drop for ForProgram {
-    fn drop(&mut self) {
+impl Follower for ForProgram {
+    fn received(&self, call: &Call) -> bool {
+        self.ledger.note(call.id, call.thread)
+    }
+
+    fn answered(&self, call: CallId) {
+        self.ledger.erase(call);
+    }
+
+    fn say(&self, sentence: &str) {
+        complain(format_args!("dashpot: {sentence}"));
+    }
+
+    /// Tells the keeper to take over, because the calls of a program that keeps running must not wait for
+    /// ever.
+    fn ended(&self) {
         self.keeper.take_over();
     }
 }
 
-impl Follower for ForProgram {
-    fn received(&mut self, call: &Call) {
-        self.ledger.note(call);
-    }
-
-    fn say(&mut self, sentence: &str) {
-        complain(format_args!("dashpot: {sentence}"));
-    }
-
-    fn look_up_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
-        self.lookups.ask(user, lookup)
-    }
-}
-
+/// The fate of calls that a signal reached first.
+const INTERRUPTED: &str = "interrupted by a signal before dashpot could make the signal wait, and began again, \
+    failed with EINTR";
+/// If dashpot delayed a call that no disk holds by this many nanoseconds, it says so.
+const TOLD_NS: u64 = 100_000_000;
 /// On a busy host, a short program may end before dashpot has begun to receive its calls. dashpot then waits
 /// at most this long until it has begun.
 const BEGINNING: Duration = Duration::from_secs(1);

@@ -202,7 +202,8 @@ impl Engine {
 
     fn route(&mut self, input: Input<'_>, actions: &mut Vec<Action>) {
         match input {
-            Input::Submit(zio) => self.submit(zio, actions),
+            Input::Submit(zio) => self.submit(zio, self.now, actions),
+            Input::SubmitSinceArrival(zio) => self.submit(zio, zio.arrived.min(self.now), actions),
             Input::Done(zio, outcome) if zio.is_child() => self.child_done(zio, outcome),
             Input::Done(zio, outcome) => {
                 self.with_flight(zio, actions, |disk, flight, ctx| {
@@ -252,9 +253,9 @@ impl Engine {
         }
     }
 
-    /// Issues a zio to a disk. Ignores a zio for a pool's disk, because only the pool may use its disks.
+    /// Issues a zio to a disk, as of the moment `since`. Ignores a zio for a pool's disk, because only the pool may use its disks.
     #[inline]
-    fn submit(&mut self, zio: Zio, actions: &mut Vec<Action>) {
+    fn submit(&mut self, zio: Zio, since: Instant, actions: &mut Vec<Action>) {
         if self.pooled.get(zio.device.0 as usize) != Some(&false) {
             return;
         }
@@ -264,7 +265,7 @@ impl Engine {
             actions,
         };
         let disk = &mut self.disks[zio.device.0 as usize];
-        disk.submit(self.alone.flights.insert(zio, self.now), &mut ctx);
+        disk.submit(self.alone.flights.insert(zio, since), &mut ctx);
     }
 
     fn with_disk<T>(
@@ -359,7 +360,7 @@ impl Engine {
     fn catch_up(&mut self, input: &Input<'_>, actions: &mut Vec<Action>) {
         match input {
             Input::Tick => self.behind = false,
-            Input::Submit(_) => {
+            Input::Submit(_) | Input::SubmitSinceArrival(_) => {
                 self.go_on(ZIOS_PER_SUBMIT, actions);
                 self.meet_zios(ZIOS_PER_SUBMIT, actions);
             }

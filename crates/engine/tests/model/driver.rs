@@ -31,6 +31,8 @@ pub(crate) struct Ask {
     pub(crate) store: Duration,
     /// The result of the store's work.
     pub(crate) outcome: Outcome,
+    /// How long before its submission the request arrived. The rules count from its arrival.
+    pub(crate) age: Duration,
 }
 
 impl Ask {
@@ -44,6 +46,7 @@ impl Ask {
             length,
             store: Duration::ZERO,
             outcome: Ok(()),
+            age: Duration::ZERO,
         }
     }
 }
@@ -150,7 +153,8 @@ impl<M: Machine> Driver<M> {
             self.ids.len() - 1
         });
         self.ids[slot] = Some(serial);
-        self.step(Input::Submit(Zio {
+        let age = ask.age.as_nanos().min(self.now.as_nanos());
+        let zio = Zio {
             id: ZioId(slot as u32),
             device: DISK,
             client: ask.client,
@@ -158,8 +162,12 @@ impl<M: Machine> Driver<M> {
             fua: ask.fua,
             offset: ask.offset,
             length: ask.length,
-            arrived: self.now,
-        }));
+            arrived: Instant::from_nanos(self.now.as_nanos() - age),
+        };
+        self.step(match age {
+            0 => Input::Submit(zio),
+            _ => Input::SubmitSinceArrival(zio),
+        });
         serial
     }
 

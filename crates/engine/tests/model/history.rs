@@ -171,9 +171,10 @@ fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
         .prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
     let store = prop_oneof![3 => Just(Duration::ZERO), 2 => nearly];
     let outcome = prop_oneof![9 => Just(Ok(())), 1 => Just(Err(Errno::NoSpc))];
-    let client = clients();
-    (ops, any::<bool>(), client, places(scope), store, outcome).prop_map(
-        move |(op, fua, client, (offset, length), store, outcome)| Ask {
+    let age = prop_oneof![6 => Just(Duration::ZERO), 1 => round_spans()];
+    let ends = (store, outcome, age);
+    (ops, any::<bool>(), clients(), places(scope), ends).prop_map(
+        move |(op, fua, client, (offset, length), (store, outcome, age))| Ask {
             op,
             fua: fua && scope.fua && op == Op::Write,
             client,
@@ -181,6 +182,7 @@ fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
             length: if op == Op::Flush { 0 } else { length },
             store,
             outcome,
+            age,
         },
     )
 }

@@ -130,7 +130,8 @@ impl Machine for Naive {
         self.now = now;
         self.advance(actions);
         match input {
-            Input::Submit(zio) => self.submit(zio),
+            Input::Submit(zio) => self.submit(zio, now),
+            Input::SubmitSinceArrival(zio) => self.submit(zio, zio.arrived),
             Input::SubmitToVolume(_) | Input::Recorded(..) => {
                 unreachable!("the model is of a lone disk")
             }

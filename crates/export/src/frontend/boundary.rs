@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use std::io::IoSlice;
 use std::os::fd::AsFd;
 
-use dashpot_engine::{Op, Outcome};
+use dashpot_engine::{Instant, Op, Outcome};
 
 use crate::export::ExportInfo;
 use crate::store::Extent;
@@ -181,6 +181,16 @@ pub enum Decoded {
     Request {
         /// The request.
         request: Request,
+        /// See [`Decoded`].
+        taken: usize,
+    },
+    /// A [call](Operation::Call), which the frontend received at a moment in the past, and has looked into since.
+    /// Its time counts from that moment.
+    Call {
+        /// The call.
+        request: Request,
+        /// When the frontend received the call.
+        arrived: Instant,
         /// See [`Decoded`].
         taken: usize,
     },

@@ -19,7 +19,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use dashpot_engine::Outcome;
+use dashpot_engine::{Instant, Outcome};
 use dashpot_rules::CallFiles;
 use dashpot_sys::seccomp::Listener;
 
@@ -37,13 +37,20 @@ pub(crate) fn follow(
     files: impl Iterator<Item = (Followable, Connect)>,
     uring: Uring,
     follower: Box<dyn Follower>,
+    clock: fn() -> Instant,
 ) -> io::Result<Followed> {
     let watched = |((files, unheld), connect): (Followable, Connect)| calls::Watched {
         files,
         unheld,
         connect: Box::new(|session| connect(Session::other(session))),
     };
-    calls::follow(listener, files.map(watched).collect(), uring, follower)
+    calls::follow(
+        listener,
+        files.map(watched).collect(),
+        uring,
+        follower,
+        clock,
+    )
 }
 
 /// The files of a path disk, and the counts of the accesses to them that dashpot does not hold.

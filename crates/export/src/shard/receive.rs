@@ -115,6 +115,18 @@ impl Shard {
         let export = self.exports.info(connection.export());
         match connection.decode(received.rest(), export) {
             Decoded::Request { request, taken } => self.accept(at, request, taken, received),
+            Decoded::Call {
+                request,
+                arrived,
+                taken,
+            } => {
+                if !self.admits(at, 0) {
+                    return false;
+                }
+                received.take(taken);
+                self.submit(at, request, arrived, None);
+                true
+            }
             Decoded::Extents { question, taken } => {
                 if !self.admits(at, 0) {
                     return false;
@@ -267,9 +279,12 @@ impl Shard {
         let Some((id, slot)) = slot else {
             return;
         };
-        let input = match slot.device() {
-            Device::Disk(disk) => Input::Submit(zio(id, disk, slot, arrived)),
-            Device::Volume(volume) => Input::SubmitToVolume(zio(id, volume, slot, arrived)),
+        let input = match (slot.device(), slot.request().operation) {
+            (Device::Disk(disk), Operation::Call(_)) => {
+                Input::SubmitSinceArrival(zio(id, disk, slot, arrived))
+            }
+            (Device::Disk(disk), _) => Input::Submit(zio(id, disk, slot, arrived)),
+            (Device::Volume(volume), _) => Input::SubmitToVolume(zio(id, volume, slot, arrived)),
         };
         let submission = payload.map(|(received, place)| Submission::new(id, received, place));
         let bytes = submission.as_ref().map(Submission::payload);

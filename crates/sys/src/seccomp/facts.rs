@@ -1,4 +1,4 @@
-//! Facts about files. A process sends these facts to another process as the answer to a `Lookup`.
+//! Facts about files.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -53,34 +53,6 @@ impl Status {
             is_persistent_memory: found.stx_attributes.contains(StatxAttributes::DAX),
         })
     }
-
-    pub(super) fn to_bytes(self) -> Vec<u8> {
-        let words = [
-            self.device,
-            self.inode,
-            self.names,
-            self.length,
-            self.mode.into(),
-            self.mount,
-            self.is_persistent_memory.into(),
-        ];
-        words.into_iter().flat_map(u64::to_ne_bytes).collect()
-    }
-
-    /// Parses an answer into the facts about a file.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Status> {
-        let (chunks, _) = bytes.as_chunks();
-        let [device, inode, names, length, mode, mount, dax] = *chunks.first_chunk()?;
-        Some(Status {
-            device: u64::from_ne_bytes(device),
-            inode: u64::from_ne_bytes(inode),
-            names: u64::from_ne_bytes(names),
-            length: u64::from_ne_bytes(length),
-            mode: u64::from_ne_bytes(mode) as u32,
-            mount: u64::from_ne_bytes(mount),
-            is_persistent_memory: u64::from_ne_bytes(dax) != 0,
-        })
-    }
 }
 
 impl Place {
@@ -98,25 +70,10 @@ impl Place {
         }
         Ok(Place { status, path })
     }
-
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        [self.status.to_bytes(), self.path.clone()].concat()
-    }
-
-    /// Parses an answer into a place.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Place> {
-        let (status, path) = bytes.split_at_checked(STATUS)?;
-        Some(Place {
-            status: Status::from_bytes(status)?,
-            path: path.to_vec(),
-        })
-    }
 }
 
-/// The length of a [`Status`] in bytes.
-const STATUS: usize = 7 * size_of::<u64>();
-
-pub(super) fn link(path: &str) -> Result<Vec<u8>, Errno> {
+/// The target of a link.
+pub fn link(path: &str) -> Result<Vec<u8>, Errno> {
     Ok(readlink(path, Vec::new())?.into_bytes())
 }
 

@@ -13,7 +13,10 @@ use super::filter::{Notified, borrowed, program};
 /// A listener. A poller finds the listener readable when a call waits, and hung up when no filtered thread is
 /// left.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct Listener {
+    fd: OwnedFd,
+    holds_signals: bool,
+}
 
 /// The kernel's number for a call that waits. Each later call has a higher number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,19 +81,27 @@ impl Listener {
         rustix::thread::set_no_new_privs(true).map_err(NotInstalled::Failed)?;
         let mut program = program(calls);
         let listens = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        // With the flag `WAIT_KILLABLE_RECV`, a signal to the caller waits until the call is answered, unless
-        // the signal kills the caller. Kernels before 5.19 do not have this flag.
+        // With the flag `WAIT_KILLABLE_RECV`, a signal to the caller of a received call waits until the call
+        // is answered, unless the signal kills the caller. Kernels before 5.19 do not have this flag.
         let holding = listens | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-        let fd = match set_filter(&mut program, holding) {
-            Err(Errno::INVAL) => set_filter(&mut program, listens),
-            result => result,
+        let (fd, holds_signals) = match set_filter(&mut program, holding) {
+            Err(Errno::INVAL) => (set_filter(&mut program, listens), false),
+            result => (result, true),
         };
-        fd.map(Listener).map_err(NotInstalled::of)
+        let fd = fd.map_err(NotInstalled::of)?;
+        Ok(Listener { fd, holds_signals })
     }
 
     /// Takes over a listener that another process has installed.
-    pub fn from_fd(fd: OwnedFd) -> Listener {
-        Listener(fd)
+    pub fn from_fd(fd: OwnedFd, holds_signals: bool) -> Listener {
+        Listener { fd, holds_signals }
+    }
+
+    /// Whether a signal waits until a received call is answered. If false, a signal with a handler ends the
+    /// wait: the call begins again as another call, or fails with `EINTR`. A call that no owner has received
+    /// yet is always interrupted so.
+    pub fn holds_signals(&self) -> bool {
+        self.holds_signals
     }
 
     /// Asks the kernel to wake the receiver on the caller's CPU, and the caller on the receiver's, because
@@ -150,17 +161,18 @@ impl Listener {
 
     /// Another owner of the same listener.
     pub fn share(&self) -> io::Result<Listener> {
-        self.0.try_clone().map(Listener)
+        let fd = self.fd.try_clone()?;
+        Ok(Listener::from_fd(fd, self.holds_signals))
     }
 
     fn raw(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.fd.as_raw_fd()
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
@@ -190,6 +202,13 @@ impl NotInstalled {
             error => NotInstalled::Failed(error),
         }
     }
+}
+
+/// Makes a call that every filter with notified calls notifies, and that changes nothing: it fails.
+pub fn make_first_call() {
+    let nothing = std::ptr::null::<libc::c_char>();
+    // SAFETY: without a name, execve(2) fails, and touches no memory.
+    unsafe { libc::syscall(libc::SYS_execve, nothing, nothing, nothing) };
 }
 
 fn set_filter(program: &mut [libc::sock_filter], flags: libc::c_ulong) -> Result<OwnedFd, Errno> {

@@ -17,8 +17,8 @@ mod name;
 mod tests;
 
 pub use abi::{REQUESTS, SystemCall, When, requests};
-pub use facts::{Place, Status};
+pub use facts::{Place, Status, link};
 pub use filter::Notified;
-pub use listener::{Answer, Call, CallId, Caller, Listener, NotInstalled};
-pub use lookup::{Lookup, User};
+pub use listener::{Answer, Call, CallId, Caller, Listener, NotInstalled, make_first_call};
+pub use lookup::{content, memory};
 pub use name::Name;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
 use super::facts::{DIRECTORY, PLACE, Place, Status, link};
@@ -25,21 +25,32 @@ pub struct Name {
 }
 
 impl Name {
-    pub(super) fn place(&self) -> Result<Place, Errno> {
-        let start = Start::of(&self.root, &self.base)?;
-        let name = trimmed(&self.name);
-        if self.follows || is_dots(name) {
-            match start.open(name, PLACE) {
-                Ok(found) => return Place::of(&found, None),
-                Err(Errno::NOENT) => {}
-                Err(error) => return Err(error),
+    /// The place to which the name leads when the thread uses it.
+    pub fn place(&self) -> Result<Place, Errno> {
+        let mut start = Start::of(&self.root, &self.base)?;
+        let mut name = trimmed(&self.name).to_vec();
+        if self.follows || is_dots(&name) {
+            // Ends, because the kernel follows at most this many links of one name.
+            for _ in 0..LINKS_MAX {
+                match start.open(&name, PLACE) {
+                    Ok(found) => return Place::of(&found, None),
+                    Err(Errno::NOENT) => {}
+                    Err(error) => return Err(error),
+                }
+                // If the name ends with a link to a missing file, `open` makes the file there.
+                let Some(target) = start.target(&name) else {
+                    break;
+                };
+                match target.first() {
+                    Some(b'/') => {
+                        start = Start::of(&self.root, &self.root)?;
+                        name = trimmed(&target).to_vec();
+                    }
+                    _ => name = [parted(&name).0, b"/", trimmed(&target)].concat(),
+                }
             }
         }
-        let cut = name.iter().rposition(|byte| *byte == b'/');
-        let (parent, last) = match cut {
-            Some(at) => (&name[..at], &name[at + 1..]),
-            None => (&b"."[..], name),
-        };
+        let (parent, last) = parted(&name);
         Place::of(&start.open(parent, DIRECTORY)?, Some(last))
     }
 }
@@ -88,6 +99,13 @@ impl Start {
             Mode::empty(),
         )
     }
+
+    /// The target of the link at a name. `None` if there is no link.
+    fn target(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let link = self.open(name, PLACE | OFlags::NOFOLLOW).ok()?;
+        let target = readlinkat(&link, "", Vec::new()).ok()?;
+        Some(target.into_bytes())
+    }
 }
 
 /// The path from a thread's root to the thread's directory. A path that is not empty ends with a slash.
@@ -129,6 +147,14 @@ fn trimmed(name: &[u8]) -> &[u8] {
     }
 }
 
+/// The parts of a name before its last one, and the last part.
+fn parted(name: &[u8]) -> (&[u8], &[u8]) {
+    match name.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&name[..at], &name[at + 1..]),
+        None => (b".", name),
+    }
+}
+
 /// Whether the last part of a name is `.` or `..`. These stand for directories that have other names.
 fn is_dots(name: &[u8]) -> bool {
     let last = name.rsplit(|byte| *byte == b'/').next();
@@ -137,10 +163,12 @@ fn is_dots(name: &[u8]) -> bool {
 
 /// How often dashpot tries to open a name while directories are being renamed.
 const ATTEMPTS: usize = 16;
+/// How many links the kernel follows for one name.
+const LINKS_MAX: usize = 40;
 
 #[cfg(test)]
 mod tests {
-    use super::{DIRECTORY, PLACE, Start};
+    use super::{DIRECTORY, Name, PLACE, Start, Status};
     use rustix::fs::{CWD, Mode, openat};
     use rustix::io::Errno;
     use std::fs::{File, create_dir_all, read_link, write};
@@ -188,5 +216,58 @@ mod tests {
         let base = format!("/proc/self/fd/{}", outside.as_raw_fd());
         let start = Start::of(&at_root, &base).unwrap();
         assert!(start.open(b"f", PLACE).is_ok());
+    }
+
+    #[test]
+    fn names_lead_to_places() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        let base = path.to_str().unwrap().to_owned();
+        create_dir_all(path.join("d")).unwrap();
+        write(path.join("d/f"), "").unwrap();
+        let absolute = format!("{base}/d/new");
+        for (target, name) in [
+            ("d/f", "l"),
+            ("new", "d/dangling"),
+            ("d/dangling", "twice"),
+            (absolute.as_str(), "absolute"),
+            ("itself", "itself"),
+        ] {
+            symlink(target, path.join(name)).unwrap();
+        }
+        let place = |word: &str, follows| {
+            let (root, base, name) = ("/".to_owned(), base.clone(), word.as_bytes().to_vec());
+            Name {
+                root,
+                base,
+                name,
+                follows,
+            }
+            .place()
+        };
+        // The status in a place must be that of the file or, if the file does not exist or its link is not
+        // followed, that of the directory.
+        for (word, follows, expected, file) in [
+            ("d/f", true, "d/f", "d/f"),
+            ("l", true, "d/f", "d/f"),
+            ("l", false, "l", ""),
+            ("d/../d//f", true, "d/f", "d/f"),
+            ("d/new", true, "d/new", "d"),
+            ("d/", false, "d", ""),
+            ("d/..", false, "", ""),
+            ("d/dangling", true, "d/new", "d"),
+            ("twice", true, "d/new", "d"),
+            ("absolute", true, "d/new", "d"),
+            ("twice", false, "twice", ""),
+        ] {
+            let found = place(word, follows).unwrap();
+            assert_eq!(found.status, Status::of(path.join(file)).unwrap(), "{word}");
+            let found = String::from_utf8(found.path).unwrap();
+            let expected = path.join(expected);
+            let expected = expected.to_str().unwrap().trim_end_matches('/');
+            assert_eq!(found, expected, "{word}");
+        }
+        assert_eq!(place("none/f", true), Err(Errno::NOENT));
+        assert_eq!(place("itself", true), Err(Errno::LOOP));
     }
 }

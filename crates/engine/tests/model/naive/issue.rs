@@ -3,7 +3,7 @@
 use super::*;
 
 impl Naive {
-    pub(super) fn submit(&mut self, zio: Zio) {
+    pub(super) fn submit(&mut self, zio: Zio, since: Instant) {
         self.tickets.push(Ticket {
             zio,
             aborted: false,
@@ -11,7 +11,7 @@ impl Naive {
             store: Store::NotAsked,
         });
         if self.suspension.is_none() {
-            self.charge(self.tickets.len() - 1, self.now, false);
+            self.charge(self.tickets.len() - 1, since, false);
         }
     }
 

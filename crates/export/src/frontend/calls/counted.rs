@@ -35,7 +35,7 @@ pub(super) fn count(
     call: &Call,
     it: SystemCall,
     files: &Files,
-    subject: &mut Subject<'_>,
+    subject: &mut Subject<'_, '_>,
     (counts, uring): (&Counts, Uring),
 ) -> Result<Option<Counted>, Unknown> {
     let mut context = Context {
@@ -58,14 +58,14 @@ pub(super) fn count(
 }
 
 /// A call, and everything that is needed to count it.
-struct Context<'a, 'b> {
+struct Context<'a, 'b, 'c> {
     call: &'a Call,
     files: &'a Files,
-    subject: &'a mut Subject<'b>,
+    subject: &'a mut Subject<'b, 'c>,
     counts: &'a Counts,
 }
 
-impl Context<'_, '_> {
+impl Context<'_, '_, '_> {
     /// Counts an access to the disks that hold calls of one of these types. The sentence is the result of `say`.
     fn count(
         &mut self,
@@ -290,7 +290,7 @@ fn submitted_types(operation: u32, flags: u32) -> OpSet {
 }
 
 /// The path of a file in parentheses, to be inserted into a sentence. Empty if the path is not known.
-fn name(target: Target, call: &Call, subject: &mut Subject<'_>) -> Result<String, Unknown> {
+fn name(target: Target, call: &Call, subject: &mut Subject<'_, '_>) -> Result<String, Unknown> {
     let path = match target {
         Target::Named(named) => {
             let place = subject.place(named, &call.arguments)?;

@@ -1,5 +1,6 @@
 //! Decodes messages into requests.
 
+use dashpot_engine::Instant;
 use zerocopy::FromBytes;
 
 use super::wire::{MESSAGE, Message, WITHDRAWN};
@@ -17,13 +18,14 @@ pub fn decode(received: &[u8]) -> Decoded {
             taken: MESSAGE,
         };
     }
-    Decoded::Request {
+    Decoded::Call {
         request: Request {
             cookie: message.id,
             operation: Operation::Call(message.op()),
             offset: message.offset,
             length: message.length,
         },
+        arrived: Instant::from_nanos(message.arrived),
         taken: MESSAGE,
     }
 }

@@ -8,9 +8,8 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::ops::Range as Span;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_rules::CallFiles;
@@ -18,6 +17,7 @@ use dashpot_sys::seccomp::{Call, Place, Status, SystemCall};
 use rustix::fs::FileType;
 
 use super::kinds::{Part, Range, Target, parts};
+use super::mapped::{Mapped, mapped};
 use super::names::{DELETED, Search, has_name, matches};
 use super::subject::{Subject, Unknown};
 use crate::store::Mount;
@@ -99,7 +99,7 @@ impl Files {
         &self,
         call: &Call,
         it: SystemCall,
-        subject: &mut Subject<'_>,
+        subject: &mut Subject<'_, '_>,
     ) -> Result<Vec<Found>, Unknown> {
         let mut found: Vec<Found> = Vec::new();
         for part in parts(it, &call.arguments) {
@@ -131,7 +131,7 @@ impl Files {
         &self,
         target: Target,
         arguments: &[u64; 6],
-        subject: &mut Subject<'_>,
+        subject: &mut Subject<'_, '_>,
     ) -> Result<Vec<usize>, Unknown> {
         match target {
             Target::Everything => Ok(self.all()),
@@ -141,9 +141,8 @@ impl Files {
             }
             Target::Mapped => {
                 let maps = subject.maps()?;
-                let paths = mapped(&maps, arguments).map(|(_, path)| path);
-                let paths: Vec<&Path> = paths.collect();
-                Ok(self.with(|it| paths.iter().any(|path| it.has(path))))
+                let files: Vec<Mapped> = mapped(&maps, arguments).map(|(_, it)| it).collect();
+                Ok(self.with(|disk| files.iter().any(|it| disk.has(&it.path))))
             }
             Target::Descriptor(at) => self.of_descriptor(descriptor(arguments[at]), subject),
             Target::Pointed(at) => match subject.word(arguments[at])? {
@@ -156,7 +155,7 @@ impl Files {
             }
             Target::Named(named) => match subject.place(named, arguments)? {
                 None => Ok(Vec::new()),
-                Some(place) => self.and_linked(self.at(&place, subject)?, &place),
+                Some(place) => self.and_linked(self.at(&place, subject)?, &place, subject),
             },
         }
     }
@@ -164,7 +163,7 @@ impl Files {
     pub(super) fn of_descriptor(
         &self,
         number: u32,
-        subject: &mut Subject<'_>,
+        subject: &mut Subject<'_, '_>,
     ) -> Result<Vec<usize>, Unknown> {
         // The link of a pipe or a socket is not a path.
         let link = subject
@@ -178,14 +177,14 @@ impl Files {
             return Ok(Vec::new());
         };
         let place = Place { status, path };
-        self.and_linked(self.at(&place, subject)?, &place)
+        self.and_linked(self.at(&place, subject)?, &place, subject)
     }
 
     /// The disks that have at least one of the files of these descriptors.
     fn of_descriptors(
         &self,
         numbers: impl Iterator<Item = u32>,
-        subject: &mut Subject<'_>,
+        subject: &mut Subject<'_, '_>,
     ) -> Result<Vec<usize>, Unknown> {
         let mut disks = Vec::new();
         for number in numbers {
@@ -197,7 +196,7 @@ impl Files {
     }
 
     /// The disks that have the file at this place, which may be in another mount of a disk's file system.
-    fn at(&self, place: &Place, subject: &mut Subject<'_>) -> Result<Vec<usize>, Unknown> {
+    fn at(&self, place: &Place, subject: &mut Subject<'_, '_>) -> Result<Vec<usize>, Unknown> {
         let mut held = self.with_path(&place.path);
         if self.is_elsewhere(&held, place, subject)? {
             held.clear();
@@ -230,7 +229,7 @@ impl Files {
         &self,
         disks: &[usize],
         place: &Place,
-        subject: &mut Subject<'_>,
+        subject: &mut Subject<'_, '_>,
     ) -> Result<bool, Unknown> {
         let mount = place.status.mount;
         if disks.iter().all(|disk| self.disks[*disk].mount == mount) || !subject.has_other_root()? {
@@ -240,33 +239,28 @@ impl Files {
         Ok(Mount::find(&mounts, mount).is_none())
     }
 
-    /// The path by which this process can open the file of a sync. `None` if this process opens the caller's
-    /// descriptor instead, which it cannot do for an msync.
-    pub(super) fn own_path(
+    /// The mapped file that an msync acts on. `None` for other calls, whose descriptor this process can open.
+    pub(super) fn mapped_file(
         &self,
         call: &Call,
         it: SystemCall,
-        subject: &mut Subject<'_>,
-    ) -> Result<Option<PathBuf>, Unknown> {
-        let path = match it {
-            SystemCall::Msync => {
-                let maps = subject.maps()?;
-                let mut found = mapped(&maps, &call.arguments).map(|(_, path)| path);
-                found
-                    .find(|path| self.disks.iter().any(|disk| disk.has(path)))
-                    .map(Path::to_owned)
-            }
-            _ if subject.is_of_other() => {
-                let link = subject.link(descriptor(call.arguments[0]))?;
-                link.map(|link| PathBuf::from(OsStr::from_bytes(&link)))
-            }
-            _ => None,
-        };
-        Ok(path)
+        subject: &mut Subject<'_, '_>,
+    ) -> Result<Option<Mapped>, Unknown> {
+        if it != SystemCall::Msync {
+            return Ok(None);
+        }
+        let maps = subject.maps()?;
+        let mut found = mapped(&maps, &call.arguments).map(|(_, mapped)| mapped);
+        Ok(found.find(|it| self.disks.iter().any(|disk| disk.has(&it.path))))
     }
 
     /// Adds to `held` the disks that have the file at this place under another name.
-    fn and_linked(&self, mut held: Vec<usize>, place: &Place) -> Result<Vec<usize>, Unknown> {
+    fn and_linked(
+        &self,
+        mut held: Vec<usize>,
+        place: &Place,
+        subject: &mut Subject<'_, '_>,
+    ) -> Result<Vec<usize>, Unknown> {
         let status = place.status;
         let own = u64::from(!place.path.ends_with(DELETED));
         let is_file = FileType::from_raw_mode(status.mode) == FileType::RegularFile;
@@ -277,6 +271,7 @@ impl Files {
             if held.contains(&number) || disk.device != status.device {
                 continue;
             }
+            subject.may_take_long()?;
             match has_name(&disk.files, status.device, status.inode) {
                 Search::Found => held.push(number),
                 Search::NotFound => {}
@@ -302,7 +297,7 @@ impl Files {
         &self,
         part: &Part,
         arguments: &[u64; 6],
-        subject: &mut Subject<'_>,
+        subject: &mut Subject<'_, '_>,
     ) -> Result<(u64, u64), Unknown> {
         let number = match part.target {
             Target::Descriptor(at) => descriptor(arguments[at]),
@@ -333,7 +328,7 @@ impl Files {
             Range::Mapped => {
                 let maps = subject.maps()?;
                 let found = mapped(&maps, arguments)
-                    .find(|(_, path)| self.disks.iter().any(|disk| disk.has(path)));
+                    .find(|(_, it)| self.disks.iter().any(|disk| disk.has(&it.path)));
                 found.map_or((0, 0), |(span, _)| (span.start, span.end - span.start))
             }
         })
@@ -361,7 +356,7 @@ impl OfDisk {
 }
 
 /// The total length of the buffers in a list, whose address is the call's second argument.
-fn buffers(subject: &mut Subject<'_>, arguments: &[u64; 6]) -> Result<u64, Unknown> {
+fn buffers(subject: &mut Subject<'_, '_>, arguments: &[u64; 6]) -> Result<u64, Unknown> {
     let count = arguments[2].min(BUFFERS_MAX);
     let list = subject.memory(arguments[1], count as u32 * 16)?;
     let (pairs, _) = list.as_chunks::<16>();
@@ -388,30 +383,6 @@ fn descriptor(argument: u64) -> u32 {
     argument as u32
 }
 
-/// The files that are mapped in the call's range of memory. Each comes with the part of the file that is
-/// mapped there.
-fn mapped<'a>(maps: &'a [u8], arguments: &[u64; 6]) -> impl Iterator<Item = (Span<u64>, &'a Path)> {
-    let [from, length, ..] = *arguments;
-    let range = from..from.saturating_add(length);
-    let lines = maps.split(|byte| *byte == b'\n').filter_map(mapping);
-    lines.filter_map(move |(at, offset, path)| {
-        let (start, end) = (at.start.max(range.start), at.end.min(range.end));
-        let first = offset.saturating_add(start - at.start.min(start));
-        (start < end).then(|| (first..first.saturating_add(end - start), path))
-    })
-}
-
-/// The addresses, the offset and the file that a line of `/proc/PID/maps` names.
-fn mapping(line: &[u8]) -> Option<(Span<u64>, u64, &Path)> {
-    let path = line.iter().position(|byte| *byte == b'/')?;
-    let mut words = str::from_utf8(&line[..path]).ok()?.split(' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    let offset = number(words.nth(1)?)?;
-    let path = Path::new(OsStr::from_bytes(&line[path..]));
-    Some((number(start)?..number(end)?, offset, path))
-}
-
 /// The mounts that this process sees.
 const MOUNTS: &str = "/proc/self/mountinfo";
 /// The largest number of buffers that the kernel takes in one call.
@@ -420,27 +391,3 @@ const BUFFERS_MAX: u64 = 1024;
 const DEDUPLICATED: u32 = 4096;
 /// The largest offset, because the kernel's offsets are signed.
 const OFFSET_MAX: u64 = i64::MAX as u64;
-
-#[cfg(test)]
-mod tests {
-    use super::{mapped, mapping};
-    use std::path::Path;
-
-    #[test]
-    fn lines_of_maps_are_read() {
-        let line = b"7f0a1000-7f0a3000 rw-s 00002000 fd:01 131 /a b/c (deleted)";
-        let path = Path::new("/a b/c (deleted)");
-        let expected = (0x7f0a_1000..0x7f0a_3000, 0x2000, path);
-        assert_eq!(mapping(line), Some(expected));
-        let heap = b"7f0a1000-7f0a3000 rw-p 00000000 00:00 0 [heap]";
-        assert_eq!(mapping(heap), None);
-        assert_eq!(mapping(b""), None);
-        let bytes = |from, length| {
-            let arguments = [from, length, 0, 0, 0, 0];
-            mapped(line, &arguments).map(|(span, _)| span).next()
-        };
-        assert_eq!(bytes(0x7f0a_2000, 0x4000), Some(0x3000..0x4000));
-        assert_eq!(bytes(0x7f0a_0000, 0x1800), Some(0x2000..0x2800));
-        assert_eq!(bytes(0x7f0a_3000, 0x1000), None);
-    }
-}

@@ -10,39 +10,25 @@ use dashpot_sys::seccomp::CallId;
 
 use super::answers::Answers;
 
-#[derive(Debug)]
-pub(super) struct Looks {
-    last: Instant,
-    /// The held calls about which dashpot has not yet asked the kernel in this round. When none is left, the
-    /// next round begins.
-    left: Vec<CallId>,
-}
+/// The held calls about which dashpot has not yet asked the kernel in this round. When none is left, the next
+/// round begins.
+#[derive(Debug, Default)]
+pub(super) struct Looks(Vec<CallId>);
 
 impl Looks {
-    pub(super) fn new() -> Looks {
-        Looks {
-            last: Instant::now(),
-            left: Vec::new(),
-        }
-    }
-
-    /// If it is time for the next look, finds calls that no thread waits for any more. Makes `answers` forget
-    /// them; the caller must tell the disks.
+    /// Finds calls that no thread waits for any more. Makes `answers` forget them; the caller must tell the
+    /// disks.
     pub(super) fn look(&mut self, answers: &Answers) -> Vec<CallId> {
         let begun = Instant::now();
-        if begun.duration_since(self.last) < BETWEEN_LOOKS {
-            return Vec::new();
-        }
-        if self.left.is_empty() {
-            self.left = answers.held();
+        if self.0.is_empty() {
+            self.0 = answers.held();
         }
         let mut abandoned = Vec::new();
         while begun.elapsed() < LOOK
-            && let Some(id) = self.left.pop()
+            && let Some(id) = self.0.pop()
         {
             abandoned.extend(answers.forget_abandoned(id).then_some(id));
         }
-        self.last = Instant::now();
         abandoned
     }
 }

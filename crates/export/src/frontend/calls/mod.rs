@@ -2,15 +2,16 @@
 //! descendants.
 //!
 //! A filter makes certain calls of the program wait (see `dashpot_sys::seccomp`). The filter needs no
-//! privilege. A thread of this frontend receives the calls ([`kinds`]), and finds the files that they act on
+//! privilege. Threads of this frontend receive the calls ([`kinds`]), and find the files that they act on
 //! ([`files`]). A call on a file of a disk becomes a request of that disk, and the reply lets the call go on
 //! or fail. All other calls go on at once. The disk has no store, because the kernel does the work of a call
 //! after the reply. So dashpot does not learn when a call ends, and the latency that it counts is only the
 //! delay before the kernel does the work. Syncs are an exception: dashpot can sync the file itself first
 //! ([`syncs`]). Calls that reach a file in a way that dashpot cannot hold are only counted ([`counted`]).
 //!
-//! The thread is separate, and hands calls to the shard over a socket, because the shard must not wait for
-//! `/proc`. The layout of these messages is dashpot's own (see [`wire`]).
+//! The threads are separate, and hand calls to the shard over a socket, because the shard must not wait for
+//! `/proc`. A call's latency counts from the moment at which a thread received it, so it includes the look-up.
+//! The layout of these messages is dashpot's own (see [`wire`]).
 
 mod answers;
 mod counted;
@@ -18,7 +19,9 @@ mod decode;
 mod encode;
 mod files;
 mod kinds;
+mod lead;
 mod looks;
+mod mapped;
 mod names;
 mod receiver;
 mod restarts;

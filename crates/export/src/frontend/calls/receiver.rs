@@ -1,23 +1,26 @@
-//! The receiver: the thread that takes calls from the kernel, and finds the disks that must hold them.
+//! The receiver: the threads that take calls from the kernel, and find the disks that must hold them.
+//!
+//! At each moment one of these threads leads: it waits for the next call. A call waits for nothing but its own
+//! look-up, so before the leader does something that may take long, it [passes the lead on](Lead::pass_on) to
+//! another thread. The look-up of a descriptor only takes microseconds, less than waking another thread does,
+//! and the leader keeps the lead meanwhile.
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread::Builder;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use dashpot_engine::Instant;
 use dashpot_rules::CallFiles;
 use dashpot_sys::seccomp::{Answer, Call, Caller, Listener, SystemCall};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::Session;
 use super::answers::Answers;
 use super::counted::{Cause, count, tracer};
 use super::files::{Files, Found};
-use super::looks::{BETWEEN_LOOKS, Looks};
-use super::restarts::Restarts;
+use super::lead::{Crew, Crowded, Lead, Next, Received, Work};
+use super::looks::Looks;
+use super::mapped::Mapped;
 use super::subject::{Subject, Unknown, process_name, program};
 use super::syncs::{Syncs, Way};
 use super::transport::{Sender, Transport};
@@ -32,19 +35,18 @@ pub(crate) struct Watched {
     pub(crate) connect: Box<dyn FnOnce(Session)>,
 }
 
+/// The parts that the threads share.
 struct Receiver {
     answers: Arc<Answers>,
+    crew: Crew,
     files: Files,
     /// For each disk, in the order of `files`, the sender of calls to its shard.
     disks: Vec<Sender>,
     uring: Uring,
-    follower: Box<dyn Follower>,
-    stop: Arc<OwnedFd>,
     counts: Arc<Counts>,
-    restarts: Restarts,
-    looks: Looks,
+    looks: Mutex<Looks>,
     /// The causes of which the user has been told. Each is told only once.
-    said: HashSet<Cause>,
+    said: Mutex<HashSet<Cause>>,
 }
 
 /// Receives the calls of a program until the program's last process has ended.
@@ -53,12 +55,13 @@ pub(crate) fn follow(
     watched: Vec<Watched>,
     uring: Uring,
     follower: Box<dyn Follower>,
+    clock: fn() -> Instant,
 ) -> io::Result<Followed> {
     listener.wake_nearby();
     let unheld = watched.iter().map(|disk| Arc::clone(&disk.unheld));
     let followed = Followed::new(unheld.collect())?;
     let counts = Arc::clone(followed.counts());
-    let answers = Arc::new(Answers::new(listener, Arc::clone(&counts)));
+    let answers = Arc::new(Answers::new(listener, follower, Arc::clone(&counts), clock));
     let files = watched.iter().map(|disk| disk.files.clone());
     let files = Files::new(files.collect())?;
     let syncs = Syncs::new(Arc::clone(&answers));
@@ -68,141 +71,144 @@ pub(crate) fn follow(
         (disk.connect)(Session { transport });
         disks.push(sender);
     }
-    let mut receiver = Receiver {
-        answers,
-        files,
-        disks,
-        uring,
-        follower,
-        stop: followed.stop(),
-        counts,
-        restarts: Restarts::default(),
-        looks: Looks::new(),
-        said: HashSet::new(),
-    };
-    Builder::new()
-        .name("dashpot-calls".to_owned())
-        .spawn(move || receiver.run())?;
+    let stop = followed.stop();
+    let receiver = Arc::new_cyclic(|receiver: &Weak<Receiver>| {
+        let receiver = receiver.clone();
+        let work = move || {
+            let receiver = receiver.upgrade()?;
+            Some(Box::new(move || receiver.work()) as Work)
+        };
+        Receiver {
+            crew: Crew::new(Arc::clone(&answers), stop, work),
+            answers,
+            files,
+            disks,
+            uring,
+            counts,
+            looks: Mutex::default(),
+            said: Mutex::default(),
+        }
+    });
+    receiver.crew.start()?;
     Ok(followed)
 }
 
 impl Receiver {
-    fn run(&mut self) {
-        while self.waits_for_call() {
-            match self.answers.listener().receive() {
-                Ok(Some(call)) => {
-                    self.follower.received(&call);
-                    self.meet(&call);
-                }
-                Ok(None) => {}
+    /// Does a thread's work until no more calls will come.
+    fn work(&self) {
+        let mut lead = Lead::new(&self.crew);
+        loop {
+            match lead.next() {
+                Ok(Next::Call(received)) => self.meet(&received, &mut lead),
+                Ok(Next::Look) => self.withdraw_abandoned(&mut lead),
+                Ok(Next::End) => return,
                 Err(error) => {
                     let sentence = format!("no calls can be received: {error}");
-                    self.say(Cause::Other(sentence.clone()), sentence);
-                    return;
+                    self.say(Cause::Other(sentence.clone()), sentence, &mut lead);
+                    self.crew.end();
                 }
             }
         }
     }
 
-    /// Waits until the kernel has a call. Returns false if no more calls will come, or if the receiver has to
-    /// stop.
-    fn waits_for_call(&mut self) -> bool {
-        loop {
-            let look = self.withdraw_abandoned();
-            let mut polled = [
-                PollFd::new(self.answers.listener(), PollFlags::IN),
-                PollFd::new(&*self.stop, PollFlags::IN),
-            ];
-            match poll(&mut polled, look.as_ref()) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => {
-                    let [calls, stop] = polled.map(|it| it.revents());
-                    return stop.is_empty() && calls.contains(PollFlags::IN);
-                }
-                Err(_) => return false,
-            }
+    /// Tells the disks which calls no thread waits for any more.
+    fn withdraw_abandoned(&self, lead: &mut Lead<'_>) {
+        // If there is no thread to lead, the next look may find one.
+        if lead.pass_on().is_err() {
+            return;
         }
-    }
-
-    /// Tells the disks which calls no thread waits for any more. Returns the time until the next look, or
-    /// `None` if no call is held.
-    fn withdraw_abandoned(&mut self) -> Option<Timespec> {
-        if !self.answers.has_held() {
-            return None;
-        }
-        for id in self.looks.look(&self.answers) {
+        let mut looks = lock(&self.looks);
+        for id in looks.look(&self.answers) {
             for disk in &self.disks {
                 // If the disk is gone, it holds no calls.
                 let _ = disk.send(&Message::withdrawal(id));
             }
         }
-        Timespec::try_from(BETWEEN_LOOKS).ok()
     }
 
-    fn meet(&mut self, call: &Call) {
+    fn meet(&self, received: &Received, lead: &mut Lead<'_>) {
+        let (call, at) = (&received.call, received.at);
         let it = match call.caller {
             Caller::Native(it) => it,
-            Caller::Foreign(it) => return self.refuse(call, it.name()),
-            Caller::Unknown(number) => return self.refuse(call, &format!("call {number}")),
+            Caller::Foreign(it) => return self.refuse(call, it.name(), lead),
+            Caller::Unknown(number) => return self.refuse(call, &format!("call {number}"), lead),
         };
-        if let Some(first) = self.restarts.first_name(call)
-            && self.answers.rename(first, call.id)
-        {
+        if !received.is_noted {
+            return self.let_go(call, at, it, &Crowded.into(), lead);
+        }
+        if self.answers.is_restart(call) {
             return;
         }
-        match self.look_up(call, it) {
+        match self.look_up(call, it, lead) {
             // If the call still waits, the lookup has seen the files of the call's own thread, not those of a
             // later thread with the same number.
-            Ok(Seen::Held(found, path)) if self.answers.listener().waits(call.id) => {
-                self.hand_over(call, it, &found, path);
+            Ok(Seen::Held(found, mapped)) if self.answers.listener().waits(call.id) => {
+                self.hand_over(call, it, &found, mapped, at, lead);
             }
-            Ok(Seen::Held(..) | Seen::Other) => self.answers.answer(call.id, Answer::GoOn),
-            Ok(Seen::Refused) => self.answers.answer(call.id, Answer::Fail(Errno::NOSYS)),
-            Err(error) => {
-                let disks = self.files.asked(it, &call.arguments);
-                self.counts.add(&disks, Unheld::UnknownFile, 1);
-                let program = program(call.thread);
-                let sentence = format!(
-                    "{} of {program} is not held: its file is not known ({error})",
-                    it.name()
-                );
-                self.say(Cause::Unheld(Unheld::UnknownFile, None), sentence);
+            Ok(Seen::Held(..) | Seen::Other) => {
                 self.answers.answer(call.id, Answer::GoOn);
+                self.answers.count_wait(at);
             }
+            Ok(Seen::Refused) => {
+                self.answers.answer(call.id, Answer::Fail(Errno::NOSYS));
+            }
+            Err(error) => self.let_go(call, at, it, &error, lead),
         }
+    }
+
+    /// Lets a call go on although a disk may have its file.
+    fn let_go(&self, call: &Call, at: Instant, it: SystemCall, why: &Unknown, lead: &mut Lead<'_>) {
+        let disks = self.files.asked(it, &call.arguments);
+        self.counts.add(&disks, Unheld::UnknownFile, 1);
+        let program = program(call.thread);
+        let sentence = format!(
+            "{} of {program} is not held: its file is not known ({why})",
+            it.name()
+        );
+        self.say(Cause::Unheld(Unheld::UnknownFile, None), sentence, lead);
+        self.answers.answer(call.id, Answer::GoOn);
+        self.answers.count_wait(at);
     }
 
     /// Finds the disks that must hold a call. Counts the call if dashpot cannot hold it.
-    fn look_up(&mut self, call: &Call, it: SystemCall) -> Result<Seen, Unknown> {
+    fn look_up(&self, call: &Call, it: SystemCall, lead: &mut Lead<'_>) -> Result<Seen, Unknown> {
         if let Some(sentence) = tracer(call, it) {
-            self.say(Cause::Other(sentence.clone()), sentence);
+            self.say(Cause::Other(sentence.clone()), sentence, lead);
         }
-        let mut subject = Subject::new(call, &mut *self.follower)?;
+        let mut subject = Subject::new(call, lead)?;
         let counting = (&*self.counts, self.uring);
         let counted = count(call, it, &self.files, &mut subject, counting)?;
         let found = self.files.find(call, it, &mut subject)?;
-        let path = match found.as_slice() {
+        let mapped = match found.as_slice() {
             [] => None,
-            _ => self.files.own_path(call, it, &mut subject)?,
+            _ => self.files.mapped_file(call, it, &mut subject)?,
         };
         if let Some(counted) = counted {
-            self.say(counted.cause, counted.sentence);
+            self.say(counted.cause, counted.sentence, lead);
             if counted.refused {
                 return Ok(Seen::Refused);
             }
         }
         Ok(match found.is_empty() {
             true => Seen::Other,
-            false => Seen::Held(found, path),
+            false => Seen::Held(found, mapped),
         })
     }
 
-    fn hand_over(&mut self, call: &Call, it: SystemCall, found: &[Found], path: Option<PathBuf>) {
-        self.answers.expect(call, found.len(), path);
-        self.restarts.note(call);
+    fn hand_over(
+        &self,
+        call: &Call,
+        it: SystemCall,
+        found: &[Found],
+        mapped: Option<Mapped>,
+        at: Instant,
+        lead: &mut Lead<'_>,
+    ) {
+        self.answers.expect(call, found.len(), mapped);
         for one in found {
             let message = Message {
                 id: call.id.0,
+                arrived: at.as_nanos(),
                 offset: one.offset,
                 length: one.length,
                 op: one.op as u32,
@@ -213,36 +219,55 @@ impl Receiver {
                 descriptor: call.arguments[0] as u32,
                 unused: 0,
             };
-            if self.disks[one.disk].send(&message).is_err() {
+            if self.send(&message, one.disk, lead).is_err() {
                 self.answers.answer_one_of(call.id, Answer::GoOn);
             }
+        }
+        self.answers.handed_over(call.id);
+    }
+
+    /// Sends a message to a disk. If the disk's shard is behind, only this thread waits for it.
+    fn send(&self, message: &Message, disk: usize, lead: &mut Lead<'_>) -> Result<(), Errno> {
+        match self.disks[disk].try_send(message) {
+            Err(Errno::AGAIN) => {
+                let _ = lead.pass_on();
+                self.disks[disk].send(message)
+            }
+            sent => sent,
         }
     }
 
     /// Refuses a call of a program that is not built for this machine's word size, because the call's
     /// arguments would have another meaning.
-    fn refuse(&mut self, call: &Call, name: &str) {
+    fn refuse(&self, call: &Call, name: &str, lead: &mut Lead<'_>) {
         let sentence = format!(
             "{name} of {} fails with ENOSYS: that program is not built for this machine's own word size; run one \
              that is",
             program(call.thread)
         );
-        self.say(Cause::Other(process_name(call.thread)), sentence);
+        self.say(Cause::Other(process_name(call.thread)), sentence, lead);
         self.answers.answer(call.id, Answer::Fail(Errno::NOSYS));
     }
 
-    fn say(&mut self, cause: Cause, sentence: String) {
-        if self.said.len() < SENTENCES_MAX && self.said.insert(cause) {
-            self.follower.say(&sentence);
+    fn say(&self, cause: Cause, sentence: String, lead: &mut Lead<'_>) {
+        let mut said = lock(&self.said);
+        if said.len() < SENTENCES_MAX && said.insert(cause) {
+            drop(said);
+            // The user's terminal may be slow.
+            let _ = lead.pass_on();
+            self.answers.follower().say(&sentence);
         }
     }
 }
 
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The receiver's decision about a call.
 enum Seen {
-    /// These disks hold the call. If this process cannot open the caller's descriptor, it opens the file by
-    /// this path.
-    Held(Vec<Found>, Option<PathBuf>),
+    /// These disks hold the call. An msync has the file that is mapped.
+    Held(Vec<Found>, Option<Mapped>),
     /// The call fails with `ENOSYS`.
     Refused,
     /// The call concerns no disk.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use dashpot_sys::seccomp::{Call, CallId, Caller};
 use rustix::process::Pid;
 
-/// For each thread, the last call that the receiver has handed over. A thread makes one call at a time.
+/// For each thread, the last call that the receiver has looked up. A thread makes one call at a time.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
     handed_over: HashMap<Pid, HandedOver>,
@@ -16,14 +16,14 @@ pub(super) struct Restarts {
 
 #[derive(Clone, Copy, Debug)]
 struct HandedOver {
-    /// The call's id when the receiver handed it over.
+    /// The call's id.
     first: CallId,
     caller: Caller,
     arguments: [u64; 6],
 }
 
 impl Restarts {
-    /// The id with which the thread's last call was handed over, if this call is equal to it. If a disk still
+    /// The id of the thread's last call, if this call is equal to it. If a disk still
     /// holds the earlier call, this call is the earlier one, which has begun again.
     pub(super) fn first_name(&self, call: &Call) -> Option<CallId> {
         let before = self.handed_over.get(&call.thread?)?;
@@ -31,7 +31,7 @@ impl Restarts {
         is_same.then_some(before.first)
     }
 
-    /// Notes a call that the receiver hands over.
+    /// Notes a call that the receiver looks up.
     pub(super) fn note(&mut self, call: &Call) {
         if self.handed_over.len() == THREADS_MAX {
             self.handed_over.clear();

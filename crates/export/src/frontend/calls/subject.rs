@@ -1,18 +1,17 @@
 //! The thread that makes a call, as `/proc` shows it.
 
-use dashpot_sys::seccomp::{Call, Lookup, Name, Place, Status, User};
+use dashpot_sys::seccomp::{Call, Name, Place, Status, content, link, memory};
+use dashpot_sys::{User, with_rights_of};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
 use super::kinds::{Named, libc_flags::O_APPEND, libc_flags::O_NOFOLLOW};
-use crate::export::Follower;
+use super::lead::{Crowded, Lead};
 
 /// A thread while its call waits.
-pub(super) struct Subject<'a> {
+pub(super) struct Subject<'a, 'b> {
     thread: i32,
-    follower: &'a mut dyn Follower,
-    /// Whether this process had to leave a lookup to a process of the thread's user.
-    is_of_other: bool,
+    lead: &'a mut Lead<'b>,
 }
 
 /// The reason that the file of a call is not known.
@@ -27,52 +26,48 @@ pub(super) enum Unknown {
     /// The file has several names, and there are too many files to search for them.
     #[error("it has several names, and the directory has too many files to search")]
     TooMany,
+    /// Too many other calls are looked up.
+    #[error("{0}")]
+    Crowded(#[from] Crowded),
 }
 
-impl<'a> Subject<'a> {
-    pub(super) fn new(call: &Call, follower: &'a mut dyn Follower) -> Result<Self, Unknown> {
+impl<'a, 'b> Subject<'a, 'b> {
+    pub(super) fn new(call: &Call, lead: &'a mut Lead<'b>) -> Result<Self, Unknown> {
         let thread = call.thread.ok_or(Unknown::NoThread)?.as_raw_nonzero().get();
-        Ok(Subject {
-            thread,
-            follower,
-            is_of_other: false,
-        })
+        Ok(Subject { thread, lead })
     }
 
-    /// Whether a process of the thread's user had to do a lookup, because this process may not inspect the
-    /// thread.
-    pub(super) fn is_of_other(&self) -> bool {
-        self.is_of_other
+    /// Lets another thread receive calls, because the next step of this look-up may take long.
+    pub(super) fn may_take_long(&mut self) -> Result<(), Unknown> {
+        Ok(self.lead.pass_on()?)
     }
 
     /// The path or name to which `/proc` links a descriptor. `None` if there is no such descriptor.
     pub(super) fn link(&mut self, descriptor: u32) -> Result<Option<Vec<u8>>, Unknown> {
-        let link = Lookup::Link(self.descriptor(descriptor));
-        existing(self.ask(&link))
+        let path = self.descriptor(descriptor);
+        self.ask(|| link(&path))
     }
 
     /// The status of a descriptor's file.
     pub(super) fn status(&mut self, descriptor: u32) -> Result<Option<Status>, Unknown> {
         let path = self.descriptor(descriptor);
-        self.status_of(path)
-    }
-
-    /// The status of the file at a path, as this process sees it.
-    fn status_of(&mut self, path: String) -> Result<Option<Status>, Unknown> {
-        let found = existing(self.ask(&Lookup::Status(path)))?;
-        Ok(found.and_then(|bytes| Status::from_bytes(&bytes)))
+        self.ask(|| Status::of(&path))
     }
 
     /// The list of the thread's memory mappings, as in `/proc/PID/maps`.
     pub(super) fn maps(&mut self) -> Result<Vec<u8>, Unknown> {
-        let maps = Lookup::Content(format!("/proc/{}/maps", self.thread));
-        Ok(existing(self.ask(&maps))?.unwrap_or_default())
+        self.list("maps")
     }
 
     /// The list of the mounts that the thread sees, as in `/proc/PID/mountinfo`.
     pub(super) fn mounts(&mut self) -> Result<Vec<u8>, Unknown> {
-        let mounts = Lookup::Content(format!("/proc/{}/mountinfo", self.thread));
-        Ok(existing(self.ask(&mounts))?.unwrap_or_default())
+        self.list("mountinfo")
+    }
+
+    fn list(&mut self, name: &str) -> Result<Vec<u8>, Unknown> {
+        self.may_take_long()?;
+        let path = format!("/proc/{}/{name}", self.thread);
+        Ok(self.ask(|| content(&path))?.unwrap_or_default())
     }
 
     /// The position of a descriptor: where its next byte is read or written.
@@ -100,17 +95,19 @@ impl<'a> Subject<'a> {
 
     /// The content of `/proc/PID/fdinfo/N`. Empty if there is no such descriptor.
     fn descriptor_info(&mut self, descriptor: u32) -> Result<Vec<u8>, Unknown> {
-        let info = Lookup::Content(format!("/proc/{}/fdinfo/{descriptor}", self.thread));
-        Ok(existing(self.ask(&info))?.unwrap_or_default())
+        let path = format!("/proc/{}/fdinfo/{descriptor}", self.thread);
+        Ok(self.ask(|| content(&path))?.unwrap_or_default())
     }
 
     /// Bytes of the thread's memory. Empty if the thread has no memory at this address.
     pub(super) fn memory(&mut self, address: u64, length: u32) -> Result<Vec<u8>, Unknown> {
-        let memory = Lookup::Memory(format!("/proc/{}/mem", self.thread), address, length);
-        match self.ask(&memory) {
+        // Another process may have to provide a page of this memory.
+        self.may_take_long()?;
+        let path = format!("/proc/{}/mem", self.thread);
+        match self.ask(|| memory(&path, address, length)) {
             // A call with an invalid address fails with EFAULT by itself.
-            Err(Errno::IO | Errno::FAULT) => Ok(Vec::new()),
-            found => Ok(existing(found)?.unwrap_or_default()),
+            Err(Unknown::Refused(Errno::IO | Errno::FAULT)) => Ok(Vec::new()),
+            found => Ok(found?.unwrap_or_default()),
         }
     }
 
@@ -122,7 +119,8 @@ impl<'a> Subject<'a> {
 
     /// Whether the thread has another root directory than this process.
     pub(super) fn has_other_root(&mut self) -> Result<bool, Unknown> {
-        let root = self.status_of(format!("/proc/{}/root", self.thread))?;
+        let path = format!("/proc/{}/root", self.thread);
+        let root = self.ask(|| Status::of(&path))?;
         let own = Status::of("/")?;
         Ok(root.is_some_and(|root| (root.device, root.inode) != (own.device, own.inode)))
     }
@@ -147,15 +145,19 @@ impl<'a> Subject<'a> {
             true => base.clone(),
             false => format!("/proc/{}/root", self.thread),
         };
-        let lookup = Lookup::Name(Name {
+        let name = Name {
             root,
             base,
             name,
             follows: named.follows,
-        });
-        match self.ask(&lookup) {
-            Err(Errno::ACCESS | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
-            found => Ok(existing(found)?.and_then(|bytes| Place::from_bytes(&bytes))),
+        };
+        // The server of a file system may have to find the name.
+        self.may_take_long()?;
+        match self.ask(|| name.place()) {
+            Err(Unknown::Refused(
+                Errno::ACCESS | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG,
+            )) => Ok(None),
+            found => found,
         }
     }
 
@@ -214,38 +216,39 @@ impl<'a> Subject<'a> {
         format!("/proc/{}/fd/{number}", self.thread)
     }
 
-    /// Does a lookup with the rights of this process. If these rights are not enough, does the lookup as the
-    /// thread's user.
-    fn ask(&mut self, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
-        match lookup.answer() {
-            Err(error @ (Errno::ACCESS | Errno::PERM)) => match owner(self.thread) {
-                Ok(owner) => {
-                    self.is_of_other = true;
-                    self.ask_as(&owner, lookup)
-                }
-                Err(_) => Err(error),
-            },
-            found => found,
+    /// Does a lookup. `None` if the file is missing, or if the thread has ended.
+    fn ask<T>(&mut self, look_up: impl Fn() -> Result<T, Errno>) -> Result<Option<T>, Unknown> {
+        match look_up().or_else(|error| as_its_user(self.thread, error, &look_up)) {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT | Errno::SRCH) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
+}
 
-    /// Does a lookup as a user. Tries the lookup without the user's supplementary groups first, because most
-    /// lookups do not need the groups, and finding them takes time.
-    fn ask_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
-        match self.follower.look_up_as(user, lookup) {
-            Err(Errno::ACCESS) => {
-                let groups = groups(self.thread);
-                if groups.is_empty() {
-                    return Err(Errno::ACCESS);
-                }
-                let user = User {
-                    groups,
-                    ..user.clone()
-                };
-                self.follower.look_up_as(&user, lookup)
+/// Does a lookup with the rights of a thread's user, if it has failed because this process may not do it. Does
+/// it without the user's supplementary groups first, because most lookups do not need the groups, and finding
+/// them takes time.
+pub(super) fn as_its_user<T>(
+    thread: i32,
+    failed: Errno,
+    look_up: impl Fn() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    if !matches!(failed, Errno::ACCESS | Errno::PERM) {
+        return Err(failed);
+    }
+    let Ok(mut user) = owner(thread) else {
+        return Err(failed);
+    };
+    match with_rights_of(&user, &look_up) {
+        Err(Errno::ACCESS) => {
+            user.groups = groups(thread);
+            match user.groups.is_empty() {
+                true => Err(Errno::ACCESS),
+                false => with_rights_of(&user, &look_up),
             }
-            found => found,
         }
+        found => found,
     }
 }
 
@@ -296,15 +299,6 @@ pub(super) fn status_field(thread: i32, name: &str) -> Option<String> {
     // The status also has the program's name, which can have any bytes.
     let status = String::from_utf8_lossy(&status);
     field(status.as_bytes(), name).map(str::to_owned)
-}
-
-/// Turns the errors that mean a missing file or an ended thread into `None`.
-fn existing<T>(found: Result<T, Errno>) -> Result<Option<T>, Unknown> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(Errno::NOENT | Errno::SRCH) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// The flags with which a descriptor was opened, from its `/proc/PID/fdinfo/N`.

@@ -5,17 +5,18 @@
 //! sync, which follows, still reports each error that dashpot's sync has seen.
 
 use std::collections::VecDeque;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use dashpot_sys::seccomp::{CallId, SystemCall};
-use rustix::fs::{CWD, Mode, OFlags, fdatasync, fsync, openat, syncfs};
+use dashpot_sys::seccomp::{CallId, Status, SystemCall};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fdatasync, fsync, openat, syncfs};
 use rustix::io::Errno;
 
 use super::answers::Answers;
+use super::subject::as_its_user;
 use crate::frontend::boundary::Done;
 
 /// The sync that dashpot does itself for a call.
@@ -158,7 +159,7 @@ impl Shared {
 
     /// Does the sync. Fails only if the file cannot be opened. If the sync itself fails, the program's own
     /// sync will report the error.
-    fn sync(&self, job: &Job) -> io::Result<()> {
+    fn sync(&self, job: &Job) -> Result<(), Errno> {
         if job.way == Way::Sync {
             rustix::fs::sync();
             return Ok(());
@@ -173,25 +174,41 @@ impl Shared {
         Ok(())
     }
 
-    fn open(&self, job: &Job) -> io::Result<OwnedFd> {
-        let path = match self.answers.path(job.id) {
-            Some(path) => path,
-            None => format!("/proc/{}/fd/{}", job.thread, job.descriptor).into(),
+    /// Opens the file of a sync. The program may change what is at a path between two looks at it, so each path
+    /// is used once: first for a handle of the file, which this function checks and then opens.
+    fn open(&self, job: &Job) -> Result<OwnedFd, Errno> {
+        let thread = job.thread.cast_signed();
+        let mapped = self.answers.mapped(job.id);
+        let handle = match &mapped {
+            Some(mapped) => opened(&mapped.path, OFlags::PATH | OFlags::NOFOLLOW)?,
+            None => {
+                let path = PathBuf::from(format!("/proc/{thread}/fd/{}", job.descriptor));
+                let open = || opened(&path, OFlags::PATH);
+                open().or_else(|error| as_its_user(thread, error, open))?
+            }
         };
-        // Without `NONBLOCK`, opening a pipe would wait for its other end.
-        let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let open = |access| openat(CWD, &path, flags | access, Mode::empty());
-        let opened = open(OFlags::RDONLY).or_else(|error| match error {
-            Errno::ACCESS => open(OFlags::WRONLY),
-            error => Err(error),
-        })?;
-        // If the call still waits, the opened descriptor is the caller's, not that of a later thread with the
-        // same number.
-        match self.answers.waits(job.id) {
-            true => Ok(opened),
-            false => Err(Errno::SRCH.into()),
+        let path = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
+        let status = Status::of(&path)?;
+        let is_it = mapped.is_none_or(|it| it.identity == (status.device, status.inode));
+        // Opening a device or a pipe can have effects.
+        let kind = FileType::from_raw_mode(status.mode);
+        let is_plain = matches!(kind, FileType::RegularFile | FileType::Directory);
+        // If the call still waits, the handle is that of the caller's file, and not that of the file of a
+        // later thread with the same number.
+        if !is_it || !is_plain || !self.answers.waits(job.id) {
+            return Err(Errno::SRCH);
         }
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let open = || match opened(&path, flags | OFlags::RDONLY) {
+            Err(Errno::ACCESS) => opened(&path, flags | OFlags::WRONLY),
+            opened => opened,
+        };
+        open().or_else(|error| as_its_user(thread, error, open))
     }
+}
+
+fn opened(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// The largest number of threads that do syncs.

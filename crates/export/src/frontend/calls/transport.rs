@@ -137,8 +137,17 @@ impl AsFd for Transport {
 impl Sender {
     /// Hands a call to the shard. Blocks while the socket is full, and fails if the disk is gone.
     pub(super) fn send(&self, message: &Message) -> Result<(), Errno> {
+        self.send_as(message, SendFlags::empty())
+    }
+
+    /// As [`Sender::send`], but fails with `EAGAIN` while the socket is full.
+    pub(super) fn try_send(&self, message: &Message) -> Result<(), Errno> {
+        self.send_as(message, SendFlags::DONTWAIT)
+    }
+
+    fn send_as(&self, message: &Message, flags: SendFlags) -> Result<(), Errno> {
         loop {
-            match net::send(&self.0, message.as_bytes(), SendFlags::NOSIGNAL) {
+            match net::send(&self.0, message.as_bytes(), flags | SendFlags::NOSIGNAL) {
                 Err(Errno::INTR) => {}
                 result => return result.map(|_| ()),
             }

@@ -11,6 +11,8 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 pub(super) struct Message {
     /// The kernel's id of the call.
     pub(super) id: u64,
+    /// When the receiver got the call, in nanoseconds.
+    pub(super) arrived: u64,
     /// The offset of the first byte.
     pub(super) offset: u64,
     /// The number of bytes.
