@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from attached import attach, can_attach, own_loop, remains  # noqa: F401 (a fixture)
-from conftest import BINARY, HANG_LIMIT, eventually, requires, run
+from conftest import BINARY, HANG_LIMIT, eventually, open_to_all, requires, run
 
 pytestmark = can_attach
 
@@ -20,6 +20,28 @@ def test_without_privilege_it_says_what_works_without(daemon, attach):
     nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"]
     refused = run(*nobody, BINARY, "attach", "d", "--api", f"unix:{daemon.api}", code=1).stderr
     assert "needs root" in refused and "NBD" in refused
+
+
+@pytest.mark.parametrize("command", ["attach d", "mount d /mnt --mkfs", "mount d /mnt --fs xfs", "detach d", "dmsetup ls"])
+def test_root_is_said_before_tools_with_a_command_that_sudo_finds(command, daemon, directory):
+    open_to_all(directory)
+    own = directory / "my bin/dashpot"
+    own.parent.mkdir(mode=0o755)
+    shutil.copy(BINARY, own)
+    nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"]
+    word, *_ = command.split()
+    # The PATH of an ordinary user of Debian has no losetup and no mkfs.ext4.
+    environment = {"PATH": "/usr/bin:/bin", "DASHPOT_API": f"unix:{daemon.api}"}
+    refused = run(*nobody, own, *command.split(), code=1, env=environment).stderr
+    assert f"{word} needs root: sudo '{own}' {word}" in refused and "missing" not in refused, refused
+
+
+def test_tools_of_root_are_found_whatever_the_path_is(daemon, attach, directory):
+    (directory / "mnt").mkdir()
+    environment = {"PATH": "/usr/bin:/bin", "DASHPOT_API": f"unix:{daemon.api}"}
+    node = run(BINARY, "mount", "d", directory / "mnt", "--mkfs", "--with", "loop", env=environment).stdout.strip()
+    assert os.path.ismount(directory / "mnt") and node
+    run(BINARY, "detach", "d", env=environment)
 
 
 @pytest.fixture

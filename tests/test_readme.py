@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARY, HANG_LIMIT, ROOT, requires, run
+from conftest import BINARY, HANG_LIMIT, ROOT, open_to_all, requires, run
 
 
 def free_port():
@@ -110,3 +110,19 @@ def test_the_program_is_installed_with_its_pages_and_completions(directory):
     for place in ("share/man/man1/dashpot-inject.1", "share/bash-completion/completions/dashpot",
                   "share/zsh/site-functions/_dashpot", "share/fish/vendor_completions.d/dashpot.fish"):
         assert "dashpot" in pathlib.Path(prefix / place).read_text(), place
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_installation_that_cannot_end_well_does_not_begin(directory):
+    """For a user who may not write below PREFIX, `make install` must fail before it builds."""
+    open_to_all(directory)
+    (directory / "locked").mkdir(mode=0o755)
+    nobody = ["setpriv", "--reuid=65534", "--clear-groups"]
+    refused = run(*nobody, ROOT / "scripts/install", env={"PREFIX": f"{directory}/locked/new", "PATH": "/usr/bin:/bin"}, code=1)
+    assert f"may not write {directory}/locked/new/bin" in refused.stderr and refused.stdout == ""
+    assert "make install PREFIX=~/.local\n" in refused.stderr
+    # Without quotes, not every shell expands the tilde.
+    home = {"HOME": str(directory), "PREFIX": "~/.local", "DASHPOT": BINARY}
+    said = run(ROOT / "scripts/install", env=home).stdout
+    assert f"sudo ln -s {directory}/.local/bin/dashpot /usr/local/bin/dashpot" in said, said
+    assert f"export PATH={directory}/.local/bin:$PATH" in said, said

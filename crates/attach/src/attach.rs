@@ -26,6 +26,7 @@ use crate::nbd_device::WantedNbd;
 use crate::place::{Place, Record, Served};
 use crate::process::Process;
 use crate::takeover::TakenOver;
+use crate::tool::check_root;
 use crate::turn::Turn;
 use crate::{guard, link, loop_device, mechanism, nbd_device, place, stale, takeover, ublk_device};
 
@@ -66,6 +67,7 @@ impl Wish<'_> {
 
 /// Attaches a disk, and prints its node.
 pub fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
+    check_root("attach")?;
     let stop = Stop::new()?;
     let attached = attach_disk(client, &Wish::of(&args.disk, args.with), || stop.is_set())?;
     if !args.json {

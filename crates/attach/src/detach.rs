@@ -21,13 +21,12 @@ use crate::stale;
 use crate::state::{io_of, is_ours, waits_now};
 use crate::sysfs::queue_of;
 use crate::target::Target;
+use crate::tool::check_root;
 
 /// Detaches the named devices. If one of them cannot be detached, `detach` still detaches the others, and
 /// then fails.
 pub fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
-    if !rustix::process::geteuid().is_root() {
-        bail!("detach needs root: sudo dashpot detach …");
-    }
+    check_root("detach")?;
     if args.stale {
         return stale::clean();
     }

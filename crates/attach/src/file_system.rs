@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
 use dashpot_api::Client;
@@ -45,7 +44,7 @@ pub(crate) fn found_on(
         false => error.context(UNREADABLE),
     })?;
     let tags = ["-p", "-o", "value", "-s", "TYPE", "-s", "PTTYPE", node];
-    let mut command = Command::new("blkid");
+    let mut command = tool::program("blkid");
     let done = tool::output(command.args(tags), is_stopped)?;
     match done.status.code() {
         Some(0) => {
@@ -95,7 +94,7 @@ fn read_part(
     (start, length): (u64, u64),
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
-    let mut command = Command::new("dd");
+    let mut command = tool::program("dd");
     command.args([&format!("if={node}"), "of=/dev/null", "bs=1M"]);
     command.args(["iflag=skip_bytes,count_bytes", "status=none"]);
     command.args([format!("skip={start}"), format!("count={length}")]);
@@ -162,7 +161,7 @@ pub(crate) fn mount_noted(
     manner: Manner<'_>,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
-    let mut command = Command::new("mount");
+    let mut command = tool::program("mount");
     if let Some(kind) = manner.kind {
         command.args(["-t", kind.name()]);
     }
@@ -195,7 +194,7 @@ pub(crate) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
         let at = at.display();
         bail!("another file system covers it at {at}: unmount that one first");
     }
-    let unmounted = tool::run(Command::new("umount").arg(at), is_stopped);
+    let unmounted = tool::run(tool::program("umount").arg(at), is_stopped);
     let users = match &unmounted {
         Err(_) if !is_stopped() => device_file_users(&record.node),
         _ => Vec::new(),

@@ -7,6 +7,8 @@ use anyhow::bail;
 use dashpot_cli::FileSystem;
 use dashpot_doctor::installed;
 
+use crate::tool;
+
 /// Refuses a kind that the kernel cannot mount from a disk. With a kind that needs no disk, such as tmpfs,
 /// mount would ignore the disk.
 pub(crate) fn check_mounted(kind: &FileSystem) -> anyhow::Result<()> {
@@ -45,7 +47,7 @@ pub(crate) fn check_made(kind: &FileSystem) -> anyhow::Result<()> {
 
 /// The command that makes a file system, to which the caller adds the node.
 pub(crate) fn maker(kind: &FileSystem) -> Command {
-    let mut command = Command::new(program(kind));
+    let mut command = tool::program(&program(kind));
     command.args(match kind.name() {
         "ext2" | "ext3" | "ext4" | "xfs" => &["-q"][..],
         // `-I` allows a file system on the whole disk, without partitions.
@@ -80,7 +82,7 @@ enum Known {
 
 /// Whether the kernel would load a module for a kind.
 fn has_module(name: &str) -> bool {
-    let mut command = Command::new("modprobe");
+    let mut command = tool::program("modprobe");
     let command = command.args(["--dry-run", "--quiet", &format!("fs-{name}")]);
     let streams = command.stdin(Stdio::null()).stdout(Stdio::null());
     let found = streams.stderr(Stdio::null()).status();

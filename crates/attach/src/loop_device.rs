@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, bail};
 
@@ -97,7 +96,7 @@ fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
         waits();
         false
     };
-    tool::run(Command::new("losetup").args(words), never_gives_up)
+    tool::run(tool::program("losetup").args(words), never_gives_up)
 }
 
 /// The setting that limits a request to the size of one FUSE message, so that each request becomes one I/O of

@@ -15,10 +15,12 @@ use crate::attach::{UNSAID, Wish, attach_disk, told};
 use crate::detach::detach_own;
 use crate::exported::Exported;
 use crate::file_system::Manner;
+use crate::tool::check_root;
 use crate::{file_system, kinds};
 
 /// Attaches a disk, and mounts the file system on it. Undoes all steps if one of them fails.
 pub fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
+    check_root("mount")?;
     let stop = Stop::new()?;
     let is_stopped = || stop.is_set();
     file_system::directory(&args.directory)?;

@@ -42,10 +42,11 @@ pub fn loop_works() -> Result<(), Missing> {
             Ok(()) => {}
         }
     }
-    if !installed("losetup") {
-        return Err(Missing::new("losetup is missing", "apt-get install mount"));
+    needs_root("mounting a file and making a loop device")?;
+    match installed("losetup") {
+        true => Ok(()),
+        false => Err(Missing::new("losetup is missing", "apt-get install mount")),
     }
-    needs_root("mounting a file and making a loop device")
 }
 
 /// Whether `dashpot attach` can use the kernel's NBD client; if not, what is missing and how to get it.

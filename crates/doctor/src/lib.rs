@@ -23,7 +23,7 @@ use ways::Way;
 
 pub use calls::why_not;
 pub use drivers::{FUSE, Missing, loop_works, nbd_works, ublk_works};
-pub use found::installed;
+pub use found::{installed, path_of, with_sudo};
 
 /// The findings about the host, and the ways in which a program here can reach a disk.
 #[derive(Debug, Serialize)]

@@ -23,6 +23,7 @@ use self::mapped::Mapped;
 use crate::attach::{Wish, attach_disk};
 use crate::detach::{Fails, detach_all_of};
 use crate::stale::clean_quietly;
+use crate::tool::check_root;
 
 /// Runs `dmsetup`: makes, shows, changes or removes devices that outlive their command.
 ///
@@ -30,9 +31,7 @@ use crate::stale::clean_quietly;
 ///
 /// Fails if the caller is not root, if the table cannot be read, or if the kernel refuses a device.
 pub fn dmsetup(args: &DmsetupArgs) -> anyhow::Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        bail!("dmsetup needs root: sudo dashpot dmsetup …");
-    }
+    check_root("dmsetup")?;
     match &args.action {
         DmAction::Create { name, table } => create(name, &read_table(table)?),
         DmAction::Reload { name, table } => reload(name, &read_table(table)?),
