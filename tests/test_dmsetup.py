@@ -375,3 +375,19 @@ def test_a_reload_keeps_the_device(created, device):
     refused = dm("reload", NAME, "--table", f"0 2048 delay {device()} 0 1", code=1).stderr
     assert "word 4, '" in refused and f"': {NAME} is on ram, not on this device" in refused
     assert dm("table", NAME, "--inactive").stdout == ""
+
+
+def test_the_remedy_for_a_table_of_several_lines_works(serve, attach, device):  # noqa: F811
+    """A rule with a range must do for a part of the device what a second line does."""
+    table = f"0 2048 delay {device()} 0 0\n2048 2048 error"
+    refused = dm("create", NAME, "--table", table, code=1).stderr
+    words = dict(part.split(" ", 1) for part in re.findall(r"'dashpot (.*?)'", refused))
+    assert words["inject"].endswith("--range 1M..2M") and words["attach"] == "NAME", refused
+    daemon = serve("-d", f"NAME=dev:{device()}")
+    daemon.cli("inject", *words["inject"].replace("-D 500ms", "-e EIO -T read").split())
+    node = attach(daemon, "NAME")
+    read = ["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"]
+    run(*read)
+    run(*read, "skip=256", code=1)
+    run(*read, "skip=512")
+    daemon.cli("detach", "all")

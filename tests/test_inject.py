@@ -226,7 +226,7 @@ def test_list_says_why_a_rule_injected_nothing(daemon, client):
     assert "beaten by rule 1" in rule(daemon, 2)["why_nothing"]
 
 
-@pytest.mark.parametrize("words", [["--hang"], ["-D", "60m"], ["-D", "60m:1", "--mode", "add"], ["--bandwidth", "1"]])
+@pytest.mark.parametrize("words", [["--hang"], ["-D", "60m"], ["-D", "60m:1", "--mode", "add"], ["--bandwidth", "1B"]])
 def test_what_is_held_now_is_injected(daemon, client, words):
     daemon.cli("inject", "d", *words)
     for _ in range(2):

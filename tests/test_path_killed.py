@@ -70,8 +70,10 @@ def test_a_signal_that_waits_for_a_held_call_is_explained(places, tmp_path):  # 
         text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )
     try:
+        at_once = process.stderr.readline()
         eventually(lambda: '"wal"' in run(BINARY, "inflight", "--json", *api, code=None).stdout, "the call in flight")
         process.terminate()
+        assert f"a call that 'wal' hangs ends with 'dashpot clear wal --release --api {api[1]}'" in at_once
         explained = process.stderr.readline()
         assert "'wal' has held a call of the program for" in explained
         run(BINARY, *re.search(r"'dashpot (clear all .*?)'", explained).group(1).split())

@@ -28,7 +28,9 @@ use crate::process::Process;
 use crate::takeover::TakenOver;
 use crate::tool::check_root;
 use crate::turn::Turn;
-use crate::{guard, link, loop_device, mechanism, nbd_device, place, stale, takeover, ublk_device};
+use crate::{
+    guard, link, loop_device, mechanism, nbd_device, place, stale, sysfs, takeover, ublk_device,
+};
 
 /// A disk or a volume that is now a block device.
 #[derive(Debug, Serialize)]
@@ -236,6 +238,7 @@ impl Attempt<'_> {
             mounted: None,
             options: None,
             link: self.link.map(Path::to_owned),
+            sequence: sysfs::sequence(&node),
         };
         place.write(&record)?;
         if self.mechanism == MechanismWord::Nbd {

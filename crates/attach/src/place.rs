@@ -64,6 +64,10 @@ pub(crate) struct Record {
     /// The link to the node.
     #[serde(default)]
     pub(crate) link: Option<PathBuf>,
+    /// The sequence number that the kernel gave the device; `None` in records of older versions, and before
+    /// Linux 5.15.
+    #[serde(default)]
+    pub(crate) sequence: Option<String>,
 }
 
 impl Record {

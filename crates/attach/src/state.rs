@@ -1,17 +1,28 @@
 //! The present state of a recorded attachment.
 
+use std::path::Path;
+
 use dashpot_api::{Client, DeviceIo, MechanismWord};
 use dashpot_export::store::device_users;
 
 use crate::answers::Answers;
-use crate::block_device::is_at;
+use crate::block_device::{is_at, is_free};
 use crate::netlink::RECONNECT_SECONDS;
 use crate::place::{Place, Record, records};
-use crate::sysfs::queue_of;
+use crate::sysfs::{queue_of, sequence};
 
 /// Whether the node is still the attached device.
 pub(crate) fn is_ours(place: &Place, record: &Record) -> bool {
-    is_at(&record.node, record.mechanism, &place.file(&record.disk))
+    is_of(record, &place.file(&record.disk))
+}
+
+/// Whether the record's node is still the device that was made for this path. If the mount namespace has ended in
+/// which a loop device was made, the kernel no longer shows the path; the device still has its sequence number,
+/// which no other device of the node gets.
+pub(crate) fn is_of(record: &Record, path: &Path) -> bool {
+    let is_same = || record.sequence.is_some() && record.sequence == sequence(&record.node);
+    is_at(&record.node, record.mechanism, path)
+        || is_same() && !is_free(&record.node, record.mechanism)
 }
 
 /// Whether it is certain that the attachment's daemon no longer serves the node.
@@ -41,12 +52,14 @@ pub(crate) fn waits_now(place: &Place, record: &Record) -> bool {
 }
 
 /// For each device that a daemon leaves attached, a sentence that says what happens to the device when the
-/// daemon ends. `api` is the address of the daemon's API. Leaves out the devices in `own`.
-pub fn left_at(api: &str, own: &[&str]) -> Vec<String> {
+/// daemon ends. `api` is the address of the daemon's API, and `pid` its process: an earlier daemon may have had the
+/// same address. Leaves out the devices in `own`.
+pub fn left_at(api: &str, pid: u32, own: &[&str]) -> Vec<String> {
     let left = records().into_iter().filter(|(path, record)| {
         record.api == api
+            && record.daemon.is_none_or(|daemon| daemon.pid() == pid)
             && !own.contains(&record.node.as_str())
-            && is_at(&record.node, record.mechanism, path)
+            && is_of(record, path)
     });
     let sentences = left.map(|(_, record)| {
         let fate = match record.mechanism {

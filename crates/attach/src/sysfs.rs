@@ -51,6 +51,11 @@ pub(crate) fn attribute(node: &str, name: &str) -> Option<String> {
     Some(value.trim_end().to_owned())
 }
 
+/// The number that the kernel gives each new disk of a node.
+pub(crate) fn sequence(node: &str) -> Option<String> {
+    attribute(node, "diskseq")
+}
+
 /// Changes an attribute of a node in sysfs. Linux 6.17 and later refuse this for a moment while another
 /// attribute of the same device is being changed.
 fn set_attribute(node: &str, name: &str, value: &str) -> anyhow::Result<()> {

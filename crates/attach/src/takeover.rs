@@ -16,8 +16,8 @@ use crate::exported::Exported;
 use crate::kernel_log::Left;
 use crate::place::{Place, Record, Served, records};
 use crate::process::Process;
-use crate::state::{is_used, waits_now};
-use crate::{block_device, guard, nbd_device};
+use crate::state::{is_of, is_used, waits_now};
+use crate::{guard, nbd_device};
 
 /// A device that was waiting for a daemon, and that this daemon now serves.
 pub(crate) struct TakenOver {
@@ -118,7 +118,7 @@ pub fn waiting_for(api: &str) -> Vec<Waiting> {
         record.api == api
             && record.mechanism == MechanismWord::Nbd
             && record.daemon.is_some_and(|daemon| !daemon.is_alive())
-            && block_device::is_at(&record.node, record.mechanism, path)
+            && is_of(record, path)
     };
     let waiting = records().into_iter().filter(is_waiting);
     waiting

@@ -14,7 +14,7 @@ use crate::BackgroundArgs;
 /// The disks to serve: those of a lab file, those named here, or both.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LabArgs {
-    /// A lab file; without one and without -d: two RAM disks of 1G, c1t1d0 and c1t2d0
+    /// A lab file; without one and without -d: RAM disks c1t1d0 and c1t2d0, and a pool tank with a volume tank/foo
     pub lab: Option<PathBuf>,
     /// Serve a disk: NAME=STORE[,size=N][,offset=N][,block=N][,ro]; a STORE is ram, null, file:PATH, dev:PATH, lossy:STORE (see crash) or path:DIR
     #[arg(short = 'd', long = "disk", value_name = "DISK", value_parser = parse_disk)]

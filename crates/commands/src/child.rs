@@ -38,7 +38,7 @@ const SIGNAL_BASE: i32 = 128;
 
 /// How long a program may take to end after a signal before dashpot prints which of the program's calls are
 /// held.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The name by which dashpot starts itself to become the command.
 const BECOMES: &str = "dashpot-becomes-command";

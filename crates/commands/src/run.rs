@@ -8,10 +8,11 @@ use anyhow::bail;
 use dashpot_api::Client;
 use dashpot_cli::{OnLoss, RunArgs, UringWord};
 use dashpot_daemon::http::{HandoverListener, HttpListener};
+use dashpot_engine::inject::Effect;
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{Uring, complain, reclaim};
 use dashpot_lab::Lab;
-use dashpot_rules::{Address, ApiAddress, Listen};
+use dashpot_rules::{Address, ApiAddress, Listen, shell_word};
 use tokio::task::spawn_blocking;
 
 use crate::check::{Checks, conclude};
@@ -85,6 +86,7 @@ async fn serve_command(
         ..Listening::default()
     };
     let instance = Instance::start(lab, listening, &args.lab, devices).await?;
+    say_what_may_hang(lab, &api);
     let running = instance.answer(listener, door.access.clone(), None, handover);
     let mut variables = variables(&door.url, running.exports());
     let attached = attach(attacher, &api, running.exports(), &mut signals).await;
@@ -111,6 +113,24 @@ async fn serve_command(
     };
     running.stop(pending::<()>()).await;
     ended
+}
+
+/// Says at once how a call ends that a rule of the command line hangs: the program shows nothing, and while it
+/// waits it gets only a signal that kills it.
+fn say_what_may_hang(lab: &Lab, api: &Address) {
+    for disk in &lab.disks {
+        let mut rules = disk
+            .injections
+            .iter()
+            .flat_map(|injection| &injection.rules);
+        let hangs = rules.any(|rule| rule.spec.effect == Effect::Hang && rule.spec.lasts.is_none());
+        if hangs && lab.follows_program() {
+            let (name, api) = (&disk.config.name, shell_word(&api.to_string()).into_owned());
+            complain(format_args!(
+                "dashpot: a call that '{name}' hangs ends with 'dashpot clear {name} --release --api {api}', or with the program"
+            ));
+        }
+    }
 }
 
 /// Prints the address of the page on stderr, because stdout belongs to the command.

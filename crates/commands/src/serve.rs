@@ -160,7 +160,11 @@ async fn attached(
             () = asked => {}
         }
         let own = devices.as_ref().map(Devices::nodes).unwrap_or_default();
-        for sentence in left_at(&whole_address(address).to_string(), &own) {
+        for sentence in left_at(
+            &whole_address(address).to_string(),
+            std::process::id(),
+            &own,
+        ) {
             complain(format_args!("dashpot: {sentence}"));
         }
     }

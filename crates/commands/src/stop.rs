@@ -24,7 +24,7 @@ pub fn stop(client: &Client, args: &StopArgs) -> anyhow::Result<()> {
             stopped.pid
         ))?;
     }
-    for sentence in left_at(&client.address(), &[]) {
+    for sentence in left_at(&client.address(), stopped.pid, &[]) {
         complain(format_args!("dashpot: {sentence}"));
     }
     Ok(())

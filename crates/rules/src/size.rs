@@ -53,15 +53,31 @@ pub fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
     Ok(range)
 }
 
-/// Parses a number of bytes per second.
+/// Parses a number of bytes per second. A bare number is refused, as a bare time is: most people who write 100
+/// mean 100 MB/s.
 pub fn parse_bandwidth(text: &str) -> Result<u64, ParseError> {
-    let rate = parse_size(text.strip_suffix("/s").unwrap_or(text))?;
+    let amount = text.strip_suffix("/s").unwrap_or(text);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number(amount) {
+        return Err(ParseError::new(format!(
+            "'{text}' has no unit: did you mean {amount}M? ({amount}B: bytes per second)"
+        )));
+    }
+    let bytes = amount.strip_suffix('B').filter(|number| is_number(number));
+    let rate = parse_size(bytes.unwrap_or(amount))?;
     if rate == 0 {
         return Err(ParseError::new(format!(
-            "I/Os at '{text}' would never end: give at least 1/s, or use --hang"
+            "I/Os at '{text}' would never end: give at least 1B/s, or use --hang"
         )));
     }
     Ok(rate)
+}
+
+/// The words that [`parse_bandwidth`] takes.
+pub(crate) fn format_bandwidth(rate: u64) -> String {
+    let words = format_size(rate);
+    let has_unit = words.ends_with(|last: char| !last.is_ascii_digit());
+    words + if has_unit { "" } else { "B" }
 }
 
 /// The size in the largest unit of which it is a whole multiple: `4K`, `1536M`, `7`.
@@ -86,7 +102,7 @@ fn bytes_of(unit: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{format_size, parse_bandwidth, parse_range, parse_size};
+    use super::{format_bandwidth, format_size, parse_bandwidth, parse_range, parse_size};
     use proptest::prelude::*;
 
     #[test]
@@ -135,6 +151,13 @@ mod tests {
     #[test]
     fn bandwidth_is_per_second() {
         assert_eq!(parse_bandwidth("100M"), Ok(100 << 20));
+        for rate in [1, 1000, 1024, 4097, 3 << 20] {
+            assert_eq!(parse_bandwidth(&format_bandwidth(rate)), Ok(rate));
+        }
+        for bare in ["100", "100/s"] {
+            let refused = parse_bandwidth(bare).unwrap_err().to_string();
+            assert!(refused.contains("did you mean 100M?"), "{refused}");
+        }
         assert_eq!(parse_bandwidth("100MiB/s"), Ok(100 << 20));
         for text in ["0", "100Mbit", "100M/m", "-1M"] {
             assert!(parse_bandwidth(text).is_err(), "{text}");

@@ -1,7 +1,7 @@
 //! Parses a table line. Each refusal names the word that is wrong.
 
 use super::table::{Delay, Medium, Part, Table, Target};
-use crate::{ParseError, nearest, parse_size};
+use crate::{ParseError, format_size, nearest, parse_size};
 
 /// Parses a table: one line, such as `0 2048 delay /dev/vdb 0 500`. Empty lines, and lines that begin
 /// with `#`, are ignored.
@@ -15,11 +15,23 @@ pub fn parse_table(text: &str) -> Result<Table, ParseError> {
     };
     if let Some(second) = lines.next() {
         return Err(ParseError::new(format!(
-            "'{}' is a second line, and a table has one line here: make a device for each",
-            shown(second.trim())
+            "'{}' is a second line, and a table has one line here: serve the device and give each line a rule with \
+             a range, such as 'dashpot serve -d NAME=dev:DEVICE', 'dashpot inject NAME -D 500ms --range {}' and \
+             'dashpot attach NAME'",
+            shown(second.trim()),
+            bytes_of(second).unwrap_or_else(|| "0..1M".to_owned())
         )));
     }
     Words::of(line).table()
+}
+
+/// The bytes that a line covers, as a rule's `--range` takes them.
+fn bytes_of(line: &str) -> Option<String> {
+    let mut sectors = line.split_whitespace().map(|word| word.parse::<u64>().ok());
+    let (start, length) = (sectors.next()??, sectors.next()??);
+    let end = start.checked_add(length)?.checked_mul(SECTOR)?;
+    let start = start.checked_mul(SECTOR)?;
+    Some(format!("{}..{}", format_size(start), format_size(end)))
 }
 
 /// The words of a line. A refusal gives the number of the word that is wrong.

@@ -115,7 +115,8 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         id: "ops",
         short: Some('T'),
         value_name: Some("OPS"),
-        help: "read,write,flush,fua,trim,zero,cache,all [read,write,zero]",
+        help: "read,write,flush,fua,trim,zero,cache,all [read,write,zero]; \
+               flush holds FUA writes, too",
         takes_hyphens: false,
         set: |draft, value| parse_ops(value).map(|ops| draft.ops = Some(of_blocks(ops))),
         ..PLAIN

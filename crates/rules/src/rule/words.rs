@@ -5,14 +5,14 @@ use dashpot_engine::{Duration, Ratio};
 
 use crate::ops::format_ops;
 use crate::probability::format_probability;
-use crate::size::format_size;
+use crate::size::{format_bandwidth, format_size};
 
 /// The words of a rule. `service` has the words of the delay's service time, if the rule delays.
 pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
     let words = [
         effect_words(spec, service),
         spec.bandwidth
-            .map(|rate| format!("--bandwidth {}", format_size(rate))),
+            .map(|rate| format!("--bandwidth {}", format_bandwidth(rate))),
         Some(format!("-T {}", format_ops(spec.ops))),
         spec.chance
             .map(|ratio: Ratio| format!("-f {}", format_probability(ratio))),

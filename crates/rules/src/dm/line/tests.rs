@@ -114,6 +114,7 @@ fn a_refusal_names_the_word() {
         ("0 8 delay ram:x 0 1", "word 4, 'ram:x'"),
         ("0 8 error now", "word 4, 'now': error takes no arguments"),
         ("0 8 error\n8 8 error", "'8 8 error' is a second line"),
+        ("0 8 error\n8 8 error", "--range 4K..8K'"),
     ] {
         let message = said(text);
         assert!(message.contains(parts), "{text:?}: {message:?}");
