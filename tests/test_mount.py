@@ -1,8 +1,10 @@
 """`dashpot mount` and `run --mount`: the file system of a disk, mounted for as long as the disk is
 attached."""
 
+import json
 import signal
-import subprocess
+
+import pytest
 
 from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, requires, run
@@ -11,15 +13,27 @@ pytestmark = can_attach
 
 
 @requires("mkfs.ext4")
-def test_a_mount_that_waits_says_so_and_an_interrupted_one_leaves_nothing(attach, tmp_path):
-    words = ["run", "--mount", tmp_path, "-d", "d=ram,size=8M", "-r", "--hang -T read", "--", "true"]
-    waits = subprocess.Popen([BINARY, *words], stderr=subprocess.PIPE, text=True)
+def test_a_mount_that_waits_says_so_and_an_interrupted_one_leaves_nothing(daemon, attach, tmp_path):
+    daemon.cli("inject", "d", "--hang", "-T", "read")
+    waits = daemon.start("mount", "d", tmp_path, "--mkfs", "--with", "loop")
     said = iter(waits.stderr.readline, "")
     assert any("is not mounted yet: mounting waits for its I/O, and so for its rules" in line for line in said)
     waits.send_signal(signal.SIGINT)
     _, said = waits.communicate(timeout=HANG_LIMIT)
-    assert waits.returncode == 125 and said == "dashpot: interrupted: nothing is attached\n"
+    assert waits.returncode == 1 and said == "dashpot: interrupted: nothing is attached\n"
     assert not remains()
+
+
+@requires("mkfs.ext4")
+@pytest.mark.parametrize("effect", ["--hang", "-e EIO"])
+def test_the_rules_of_run_are_for_the_command(attach, tmp_path, effect):
+    """Making the file system and mounting it do not meet them, and at the end each rule says what it did."""
+    words = [BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "-r", f"{effect} -T read --range 32M..33M"]
+    done = run(*words, "-r", f"{effect} -T read --first 1 --name reads", "--", "sh", "-c", "list=$(\"$0\" list --json); echo $list", BINARY)
+    armed = json.loads(done.stdout)
+    assert {rule["matched"] for rule in armed} == {0}
+    told = [line for line in done.stderr.splitlines() if line.startswith("dashpot: rule on d: ")]
+    assert len(told) == 2 and "injected nothing: nothing matched yet" in told[0], done.stderr
 
 
 @requires("mkfs.ext4")

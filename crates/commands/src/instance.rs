@@ -36,6 +36,15 @@ pub(crate) struct Instance {
     exports: Vec<Export>,
 }
 
+/// When the rules of a lab are armed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arms {
+    /// Before the first client is let in.
+    First,
+    /// By [`Running::arm`].
+    Later,
+}
+
 /// Disks with a running API. End with [`Running::stop`], because dropping this value leaves sockets behind,
 /// and stores unsynced.
 #[must_use]
@@ -61,12 +70,13 @@ pub(crate) struct Listening {
 }
 
 impl Instance {
-    /// Serves the disks of a lab. Arms the lab's rules before it lets the first client in.
+    /// Serves the disks of a lab.
     pub(crate) async fn start(
         lab: &Lab,
         listen: Listening,
         args: &LabArgs,
         devices: OpenDevices,
+        arms: Arms,
     ) -> anyhow::Result<Instance> {
         survive_full_files()?;
         let config = ServerConfig {
@@ -104,7 +114,7 @@ impl Instance {
             daemon,
             exports,
         };
-        match instance.arm_and_open().await {
+        match instance.arm_and_open(arms).await {
             Ok(()) => Ok(instance),
             Err(error) => {
                 instance.stop();
@@ -113,8 +123,10 @@ impl Instance {
         }
     }
 
-    async fn arm_and_open(&self) -> anyhow::Result<()> {
-        self.daemon.arm_lab().await?;
+    async fn arm_and_open(&self, arms: Arms) -> anyhow::Result<()> {
+        if arms == Arms::First {
+            self.daemon.arm_lab().await?;
+        }
         self.server.open().map_err(explain)
     }
 
@@ -159,6 +171,11 @@ impl Running {
     /// Lets callers of the API end this process from now on. The future is ready when a caller asks for the end.
     pub(crate) fn asked_to_end(&self) -> impl Future<Output = ()> {
         self.instance.daemon.asked_to_end()
+    }
+
+    /// Arms the rules of the lab.
+    pub(crate) async fn arm(&self) -> anyhow::Result<()> {
+        Ok(self.instance.daemon.arm_lab().await?)
     }
 
     /// A handle through which callers reach the shards.

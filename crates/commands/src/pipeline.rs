@@ -11,7 +11,7 @@ use anyhow::Context;
 use dashpot_api::{Client, DiskLatency};
 use dashpot_export::complain;
 
-use crate::checks::{Outcome, Ran, Report};
+use crate::checks::{Outcome, Ran, Report, effect};
 
 /// Makes the directory of the report. Callers do this before they run the command, so that a wrong directory
 /// does not cost them a long run.
@@ -56,6 +56,25 @@ pub(crate) fn report(
     write(directory, &report).with_context(|| cannot(directory))?;
     tell_github(&report)
 }
+
+/// Says on stderr what each rule did, in a line each.
+pub(crate) fn tell_rules(client: &Client) -> anyhow::Result<()> {
+    let rules = client.rules_and_cleared()?;
+    let lines = rules.iter().map(effect);
+    lines
+        .take(RULES_TOLD)
+        .for_each(|line| complain(format_args!("dashpot: {line}")));
+    if rules.len() > RULES_TOLD {
+        let more = rules.len() - RULES_TOLD;
+        complain(format_args!(
+            "dashpot: {more} more rules: --report DIR has them all"
+        ));
+    }
+    Ok(())
+}
+
+/// How many rules `run` tells of.
+const RULES_TOLD: usize = 20;
 
 fn write(directory: &Path, report: &Report) -> anyhow::Result<()> {
     fs::write(

@@ -19,8 +19,8 @@ use crate::check::{Checks, conclude};
 use crate::child::{FAILED, Launcher, passed_on, run_with};
 use crate::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
 use crate::door::{Door, place_to_listen};
-use crate::instance::{Export, Instance, Listening};
-use crate::pipeline::{make_directory, ran, report};
+use crate::instance::{Arms, Export, Instance, Listening, Running};
+use crate::pipeline::{make_directory, ran, report, tell_rules};
 use crate::private::PrivateDir;
 use crate::program::Program;
 use crate::signals::Signals;
@@ -85,7 +85,7 @@ async fn serve_command(
         addresses: vec![nbd],
         ..Listening::default()
     };
-    let instance = Instance::start(lab, listening, &args.lab, devices).await?;
+    let instance = Instance::start(lab, listening, &args.lab, devices, Arms::Later).await?;
     say_what_may_hang(lab, &api);
     let running = instance.answer(listener, door.access.clone(), None, handover);
     let mut variables = variables(&door.url, running.exports());
@@ -93,12 +93,11 @@ async fn serve_command(
     let ended = match attached {
         Ok(devices) => {
             variables.extend(devices.iter().flat_map(Devices::variables));
-            let handle = running.handle();
-            let program = lab.follows_program();
-            let program = program.then(|| {
-                Program::awaited(sockets.path(), &api, handle, on_loss(args), uring(args))
-            });
-            let ended = match program.transpose() {
+            // The rules are for the command. Attaching a disk, making its file system and mounting that do
+            // not meet them.
+            let armed = running.arm().await;
+            let program = armed.and_then(|()| program(args, lab, (&sockets, &api), &running));
+            let ended = match program {
                 Ok(program) => {
                     checked(args, &api, &variables, program, &mut signals, launcher).await
                 }
@@ -131,6 +130,18 @@ fn say_what_may_hang(lab: &Lab, api: &Address) {
             ));
         }
     }
+}
+
+/// The door for the calls of the command, if the lab has a disk that takes them.
+fn program(
+    args: &RunArgs,
+    lab: &Lab,
+    (sockets, api): (&PrivateDir, &Address),
+    running: &Running,
+) -> anyhow::Result<Option<Program>> {
+    let at = sockets.path();
+    let awaited = || Program::awaited(at, api, running.handle(), on_loss(args), uring(args));
+    lab.follows_program().then(awaited).transpose()
 }
 
 /// Prints the address of the page on stderr, because stdout belongs to the command.
@@ -168,7 +179,7 @@ async fn attach(
     }
 }
 
-/// Runs the command, and then checks the expectations of `--check`.
+/// Runs the command, says what the rules did, and then checks the expectations of `--check`.
 async fn checked(
     args: &RunArgs,
     api: &Address,
@@ -179,6 +190,8 @@ async fn checked(
 ) -> anyhow::Result<ExitCode> {
     if args.check.is_empty() && args.report.is_none() {
         let ended = run_program(args, variables, program, signals, launcher).await?;
+        let at = api.clone();
+        spawn_blocking(move || tell_rules(&Client::at(at, None)?)).await??;
         return Ok(ExitCode::from(ended));
     }
     let (texts, at) = (args.check.clone(), api.clone());
@@ -196,6 +209,7 @@ async fn checked(
     let outcomes = spawn_blocking(move || {
         let client = Client::at(at, None)?;
         let outcomes = checks.judge(&client, Some(&snapshot))?;
+        tell_rules(&client)?;
         report(&client, directory.as_deref(), &ran, &outcomes)?;
         Ok(outcomes)
     });

@@ -21,7 +21,7 @@ use tokio::task::spawn_blocking;
 
 use crate::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
 use crate::door::{Door, metrics_url, place_to_listen};
-use crate::instance::{Export, Instance, Listening, Running};
+use crate::instance::{Arms, Export, Instance, Listening, Running};
 use crate::private::PrivateDir;
 use crate::ready::ReadyFile;
 use crate::record::Background;
@@ -108,7 +108,7 @@ async fn serve_lab(
     let nbd = Some(&args.nbd).filter(|nbd| !nbd.is_empty());
     let nbd = nbd.unwrap_or(&lab.nbd);
     let listening = places.nbd(nbd, handed)?;
-    let instance = Instance::start(lab, listening, &args.lab, devices).await?;
+    let instance = Instance::start(lab, listening, &args.lab, devices, Arms::First).await?;
     let metrics = metrics.map(|metrics| {
         let hosts = metrics.hosts(&args.allow_host);
         (metrics, hosts)

@@ -13,4 +13,4 @@ mod report;
 pub(crate) use expression::Expression;
 pub(crate) use judge::{Outcome, Snapshot};
 pub(crate) use names::{Names, Subject};
-pub(crate) use report::{Ran, Report};
+pub(crate) use report::{Ran, Report, effect};

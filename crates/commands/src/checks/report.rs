@@ -283,6 +283,31 @@ impl From<Rule> for Injected {
     }
 }
 
+/// The effect of a rule, in a line: `rule on wal: -D 20ms -T sync (slow): matched 5, held 3`.
+pub(crate) fn effect(rule: &Rule) -> String {
+    let counters = &rule.counters;
+    let title = Injected::from(rule.clone()).title();
+    match &rule.why_nothing {
+        Some(why) => format!("rule on {title}: injected nothing: {why}"),
+        None => {
+            let did = [
+                (counters.held, "held"),
+                (counters.failed, "failed"),
+                (counters.overrun, "overrun"),
+                (counters.aborted, "aborted"),
+                (counters.now, "holds"),
+            ];
+            let did = did.iter().filter(|(count, _)| *count > 0);
+            let did = did.map(|(count, what)| format!(", {what} {count}"));
+            format!(
+                "rule on {title}: matched {}{}",
+                counters.matched,
+                did.collect::<String>()
+            )
+        }
+    }
+}
+
 impl Injected {
     fn title(&self) -> String {
         let name = self
