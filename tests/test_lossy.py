@@ -183,9 +183,9 @@ def test_a_disk_that_goes_on_keeps_what_it_has_yet_to_acknowledge(lossy):
 
 
 def test_a_write_that_failed_was_not_acknowledged(lossy):
-    """A rule with a delay lets the store work first, and then replaces its result by an error."""
+    """Under `floor` the store works first, and then the rule replaces its result by an error."""
     client = Client(lossy).handle
-    lossy.cli("inject", "d", "-e", "EIO", "-D", "1ms", "-T", "write")
+    lossy.cli("inject", "d", "-e", "EIO", "--mode", "floor", "-T", "write")
     with pytest.raises(nbd.Error):
         client.pwrite(b"1" * 4096, 0)
     said = crash(lossy, "--keep", "none")
@@ -261,8 +261,7 @@ def test_an_orderly_end_loses_nothing(serve, directory):
 
 @pytest.mark.parametrize("store", ["ram", "file"])
 def test_a_read_of_any_length_is_answered(serve, directory, store):
-    """A lossy store must answer reads of any length. Unlike a plain file, it has no pool of threads
-    for large reads, so its shard waits for these reads."""
+    """A lossy store must answer reads of any length. Worker threads do large reads."""
     size = 4 << 20
     if store == "file":
         image = directory / "d.img"

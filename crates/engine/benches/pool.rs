@@ -109,7 +109,11 @@ impl Bench {
                     };
                     self.engine.step(self.now, replied, &mut actions);
                 }
-                Action::Move(_) | Action::Drop(_) | Action::Record(_) | Action::Answer(..) => {}
+                Action::Move(_)
+                | Action::Drop(_)
+                | Action::Ended(..)
+                | Action::Record(_)
+                | Action::Answer(..) => {}
             }
         }
         actions.clear();

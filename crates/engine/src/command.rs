@@ -78,6 +78,9 @@ pub enum Action {
     Complete(ZioId, Outcome),
     /// The engine has forgotten a zio that was aborted.
     Drop(ZioId),
+    /// A child has ended, and its pool has got this outcome. A pool that has lost its power gets none, so its
+    /// children end with [`Errno::Shutdown`]. Only for drivers that [watch children](crate::Engine::watch_children).
+    Ended(ZioId, Outcome),
     /// Make the current [`crate::Engine::mirror_records`] of this pool durable, then report
     /// [`Input::Recorded`]. The engine asks for records only after [`crate::Engine::record_mirrors`].
     Record(PoolId),

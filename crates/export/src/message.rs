@@ -3,7 +3,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use dashpot_engine::{Answer, Command, CommandError, Device, Duration, Outcome, PoolId, ZioId};
+use dashpot_engine::{
+    Answer, Command, CommandError, Device, DiskId, Duration, Outcome, PoolId, ZioId,
+};
 use dashpot_sys::seccomp::Listener;
 
 use crate::clock;
@@ -33,14 +35,12 @@ pub(crate) enum Message {
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A worker thread has finished work that the store could not do at once.
     Done(ZioId, Finished),
+    /// A worker thread has finished a batch of a lossy store's work.
+    Settled(DiskId, Finished),
     /// Cut the power of an export on a `lossy` disk, or restore the power.
     Cut(ExportId, Cut, CutAnswer),
     /// Cut the power of a pool whose disks are all `lossy`, or restore the power.
-    CutPool(
-        PoolId,
-        Cut,
-        Box<dyn FnOnce(Result<PoolLoss, CutError>) + Send>,
-    ),
+    CutPool(PoolId, Cut, PoolCutAnswer),
     /// A keeper has written the record of a pool's mirrors durably, or has failed to.
     Recorded(PoolId, Outcome),
     /// End the shard. Zios that are held have this much time to end by themselves.
@@ -49,6 +49,7 @@ pub(crate) enum Message {
 
 pub(crate) type AttachAnswer = Box<dyn FnOnce(Result<(), AttachError>) + Send>;
 pub(crate) type CutAnswer = Box<dyn FnOnce(Result<Loss, CutError>) + Send>;
+pub(crate) type PoolCutAnswer = Box<dyn FnOnce(Result<PoolLoss, CutError>) + Send>;
 pub(crate) type CommandAnswer = Box<dyn FnOnce(Result<Answer, CommandError>) + Send>;
 
 /// A connection that another thread hands to its shard.

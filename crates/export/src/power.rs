@@ -59,7 +59,8 @@ pub struct Loss {
     pub lost: Sum,
     /// How many of the `lost` writes have survived in part.
     pub torn: u64,
-    /// How many writes were in progress and not yet acknowledged to a client.
+    /// How many writes no client was told of. They are lost, unless the disk goes on; then only those count
+    /// that still wait for their replies, and these stay.
     pub unacknowledged: u64,
     /// Since the last flush, how many bytes the store has written to the medium early because its cache was
     /// full.

@@ -166,7 +166,7 @@ fn unacknowledged(crashed: &Crashed) -> String {
     let count = crashed.unacknowledged;
     match crashed.then {
         ThenWord::GoOn => format!("{count} more were in flight, and are not affected\n"),
-        _ => format!("{count} more were in flight: no client was told that they were done\n"),
+        _ => format!("{count} more are gone, but no client was told that they were done\n"),
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
             lost 12 of 40 acknowledged writes that no flush had covered, 88K of 320K
             3 of them are torn: a part of each has survived
             it is off; to serve what survived: dashpot crash d --restart
-            2 more were in flight: no client was told that they were done
+            2 more are gone, but no client was told that they were done
             1M had reached the medium before the cut without a flush: the cache of 64M
             was full
 

@@ -46,6 +46,8 @@ pub struct Engine {
     /// Actions of the disks of pools, before the engine passes them to the pools or to the driver.
     child_actions: Vec<Action>,
     sent: Children,
+    /// Whether the driver wants to know the end of each child.
+    watches_children: bool,
     /// Actions that calls between steps have caused, such as adding a pool's first volume. The next step
     /// returns these actions.
     owed: Vec<Action>,

@@ -10,11 +10,11 @@ use crate::event::{Device, Event};
 use crate::flight::Flight;
 use crate::pool::{
     Child, Ended, MirrorRecord, MirrorStart, Pool, PoolConfig, PoolError, PoolState, PoolStats,
-    Step, Tunables, VolumeConfig,
+    Step, Tunables, VolumeConfig, Work,
 };
 use crate::stats::{DiskStats, InFlight};
 use crate::time::Instant;
-use crate::zio::{DiskId, Outcome, PoolId, VolumeId, Zio, ZioId};
+use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 
 impl Engine {
     /// Adds a pool, whose first txg opens now. Ids count from 0.
@@ -82,6 +82,20 @@ impl Engine {
     pub fn child(&self, id: ZioId) -> Option<Zio> {
         let flight = self.children.flights.get(id.inner()?)?;
         Some(Zio { id, ..flight.zio })
+    }
+
+    /// Makes the engine tell the driver the end of each child, with [`Action::Ended`].
+    pub fn watch_children(&mut self) {
+        self.watches_children = true;
+    }
+
+    /// When a zio of a disk arrived. `None` if the zio is not in flight.
+    pub fn arrived(&self, id: ZioId) -> Option<Instant> {
+        let flight = match id.inner() {
+            Some(child) => self.children.flights.get(child),
+            None => self.alone.flights.get(id),
+        };
+        Some(flight?.zio.arrived)
     }
 
     /// Where the bytes of a child come from or go to, in the order of their offsets on the disk.
@@ -307,6 +321,7 @@ impl Engine {
                     Action::Complete(child, outcome) => self.child_ended(child, outcome, actions),
                     Action::Drop(orphan) => {
                         self.sent.take(orphan);
+                        self.tell_end(orphan, Err(Errno::Shutdown), actions);
                     }
                     other => actions.push(other),
                 }
@@ -324,10 +339,22 @@ impl Engine {
         }
         self.with_child(id, |disk, flight, ctx| disk.replied(flight, now, ctx));
         let child = self.sent.take(id);
+        let told = match child.work {
+            Work::Orphan => Err(Errno::Shutdown),
+            _ => outcome,
+        };
+        self.tell_end(id, told, actions);
         let ended = Ended { child, outcome };
         self.with_pool(child.pool as usize, actions, |pool, step| {
             pool.ended(ended, step);
         });
+    }
+
+    /// Tells the driver that a child has ended, if the driver wants to know.
+    fn tell_end(&self, id: ZioId, outcome: Outcome, actions: &mut Vec<Action>) {
+        if self.watches_children {
+            actions.push(Action::Ended(id.outer(), outcome));
+        }
     }
 
     /// Keeps the event of a child that is about to end.

@@ -54,5 +54,5 @@ pub use stats::{
     Admissions, Class, ClassStats, MirrorStats, PoolState, PoolStats, QueueState, QueueStats,
     ThrottleLevel, Traffic, TxgState, TxgStats, VolumeTraffic,
 };
-pub(crate) use step::{Buffers, Child, Children, Ended, Step};
+pub(crate) use step::{Buffers, Child, Children, Ended, Step, Work};
 pub use tunable::{Tunable, TunableError, TunableInfo, Tunables, Unit};

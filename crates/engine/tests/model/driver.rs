@@ -294,7 +294,9 @@ impl<M: Machine> Driver<M> {
                 self.ids[zio.0 as usize] = None;
                 None
             }
-            Action::Move(_) | Action::Record(_) => unreachable!("only pools ask for this"),
+            Action::Move(_) | Action::Ended(..) | Action::Record(_) => {
+                unreachable!("only pools ask for this")
+            }
             Action::Answer(command, result) => {
                 self.log.answers.push((self.now, command.0, result));
                 None

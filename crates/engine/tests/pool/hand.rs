@@ -182,7 +182,11 @@ impl Hand {
                     let offered = self.now;
                     self.step(Input::Replied { zio, offered });
                 }
-                Action::Drop(_) | Action::Move(_) | Action::Record(_) | Action::Answer(..) => {}
+                Action::Drop(_)
+                | Action::Move(_)
+                | Action::Ended(..)
+                | Action::Record(_)
+                | Action::Answer(..) => {}
             }
         }
     }

@@ -19,7 +19,7 @@ impl Shard {
         }
     }
 
-    fn obey(&mut self, message: Message) {
+    pub(super) fn obey(&mut self, message: Message) {
         match message {
             Message::Connect(handover) => {
                 // If the shard refuses a client, the connection is closed, so the client notices.
@@ -42,8 +42,9 @@ impl Shard {
             }
             Message::Events(answer) => answer(self.flush_events()),
             Message::Done(id, finished) => self.work_done(id, finished),
-            Message::Cut(export, cut, answer) => answer(self.cut(export, &cut)),
-            Message::CutPool(pool, cut, answer) => answer(self.cut_pool(pool, &cut)),
+            Message::Settled(disk, finished) => self.settled(disk, finished),
+            Message::Cut(export, cut, answer) => self.cut_and_answer(export, cut, answer),
+            Message::CutPool(pool, cut, answer) => self.cut_pool_and_answer(pool, cut, answer),
             Message::Recorded(pool, outcome) => self.step(Input::Recorded(pool, outcome), None),
             Message::Shutdown(grace) => self.begin_shutdown(grace),
         }

@@ -11,7 +11,7 @@ use dashpot_engine::{ClientId, Device, DiskId};
 use super::clients::ClientTable;
 use crate::export::{ExportId, ExportInfo, Served};
 use crate::snapshot::ClientView;
-use crate::store::{Attempt, Store};
+use crate::store::{Attempt, Lossy, Store};
 
 /// The exports of a shard. The last export is the prober's.
 pub(super) struct Exports {
@@ -121,6 +121,22 @@ impl Stores {
             Device::Disk(disk) => self.0.get_mut(disk.0 as usize),
             Device::Volume(_) => None,
         }
+    }
+
+    /// The store of a disk that can lose writes. `None` for other stores.
+    #[inline]
+    pub(super) fn lossy(&mut self, device: Device) -> Option<(DiskId, &mut Lossy<Store>)> {
+        let Device::Disk(disk) = device else {
+            return None;
+        };
+        let lossy = self.0.get_mut(disk.0 as usize)?.lossy_mut()?;
+        Some((disk, lossy))
+    }
+
+    /// Whether worker threads work for a lossy store.
+    pub(super) fn are_at_medium(&mut self) -> bool {
+        let mut lossy = self.0.iter_mut().filter_map(Store::lossy_mut);
+        lossy.any(|lossy| lossy.is_at_medium())
     }
 
     /// Reads from a store in memory. This never fails.

@@ -12,7 +12,7 @@
 //! The shard is made of parts with private fields. Each owns one thing: received bytes ([`Intake`]), zios in
 //! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the limits on clients'
 //! memory ([`Budget`]), time ([`Timers`]), or messages ([`Control`]). The steps of a pass are in files of
-//! their own: `clock`, `receive`, `admission`, `step`, `store_work`, `pool_work`, `device_work`, `moves`,
+//! their own: `clock`, `receive`, `admission`, `step`, `store_work`, `pool_work`, `lossy_work`, `device_work`, `moves`,
 //! `send`, `abort`, `commands`, `snapshots`, `power`, `mirrors`, `shutdown`.
 
 mod abort;
@@ -28,6 +28,7 @@ mod commands;
 mod connection;
 mod connections;
 mod control;
+mod cuts;
 mod departures;
 mod device_ring;
 mod device_work;
@@ -35,6 +36,7 @@ mod exports;
 mod intake;
 mod lingering;
 mod load_meter;
+mod lossy_work;
 mod mirrors;
 mod moves;
 mod outbox;
@@ -68,6 +70,7 @@ use self::budget::Budget;
 use self::buffers::Buffers;
 use self::connections::{Connections, Poller, Source};
 use self::control::Control;
+use self::cuts::Cuts;
 use self::departures::Departures;
 use self::device_ring::DeviceRing;
 use self::exports::{Exports, Stores};
@@ -103,6 +106,7 @@ pub(crate) struct Shard {
     budget: Budget,
     timers: Timers,
     rule_marks: RuleMarks,
+    cuts: Cuts,
     poller: Poller,
     control: Control,
     recorder: Recorder,
@@ -131,7 +135,10 @@ pub(crate) struct Parts {
 }
 
 impl Shard {
-    pub(crate) fn new(parts: Parts) -> io::Result<Shard> {
+    pub(crate) fn new(mut parts: Parts) -> io::Result<Shard> {
+        if parts.stores.iter().any(Store::loses) {
+            parts.engine.watch_children();
+        }
         let exports = Exports::new(parts.served);
         let device_ring = DeviceRing::new(parts.ring);
         Ok(Shard {
@@ -153,6 +160,7 @@ impl Shard {
             exports,
             timers: Timers::new(parts.spins),
             rule_marks: RuleMarks::default(),
+            cuts: Cuts::default(),
             control: Control::new(parts.mailbox),
             recorder: parts.recorder,
             prompt: parts.prompt,

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::{Buf, Device, Engine, Errno, Instant, Op, Outcome, Segment, Span, Zio, ZioId};
+use dashpot_engine::{Buf, Device, Engine, Errno, Op, Outcome, Segment, Span, Zio, ZioId};
 
 use super::Shard;
 use super::block_memory::OnDisk;
+use super::lossy_work::changes;
 use super::submission::Submission;
 use super::unfinished::{Copy, is_long};
 use crate::frontend::boundary::{Operation, Request, SendLimits};
-use crate::store::{Asker, Attempt, Store};
+use crate::store::{Attempt, Store};
 
 impl Shard {
     /// Makes the store of a pool's disk do a zio's work: at once, at the end of a batch of requests, in a
@@ -48,13 +49,16 @@ impl Shard {
             Op::Write => self.gather(id, zio.length),
             _ => Vec::new(),
         };
+        let request = request_of(&zio);
+        if self.stores.of(device)?.loses() && changes(request.operation) {
+            return self.change_lossy_for_pool(id, device, &request, bytes);
+        }
         match self.attempt(&zio, &mut bytes)? {
             Attempt::Done(outcome) => {
                 self.take_result_for_pool(id, bytes, outcome);
                 Some(outcome)
             }
             Attempt::WouldBlock => {
-                let request = request_of(&zio);
                 let store = self.stores.of(device);
                 if self.device_ring.start(store, id, &request, &bytes) {
                     self.buffers.give(bytes);
@@ -116,9 +120,6 @@ impl Shard {
     fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
         let (offset, length) = (zio.offset, u64::from(zio.length));
         let store = self.stores.of_mut(Device::Disk(zio.device))?;
-        if matches!(zio.op, Op::Write | Op::Zero | Op::Trim) {
-            name_volume(store, zio.id, &self.engine, self.timers.now());
-        }
         Some(match zio.op {
             Op::Read if store.reads_slowly(length) => Attempt::WouldBlock,
             Op::Read => {
@@ -171,23 +172,6 @@ impl Shard {
             }
         }
     }
-}
-
-/// Tells a lossy store which volume or pool its next work is for.
-#[inline]
-pub(super) fn name_volume(store: &mut Store, zio: ZioId, engine: &Engine, at: Instant) {
-    store.set_asker(|| {
-        let asked = engine.child(zio);
-        let name = asked.and_then(|zio| {
-            let mut clients = engine.clients(zio.device);
-            clients.find_map(|(id, name)| (id == zio.client).then_some(name))
-        });
-        Asker {
-            zio: None,
-            client: name.unwrap_or("other").into(),
-            at,
-        }
-    });
 }
 
 /// The blocks whose bytes a pool's zio moves, each with its place on the disk.

@@ -2,15 +2,82 @@
 
 use std::sync::mpsc;
 
-use dashpot_engine::{Answer, Command, Device, Errno, Input, PoolId, ZioId};
+use dashpot_engine::{Answer, Command, Device, DiskId, Errno, Input, Outcome, PoolId, ZioId};
 
 use super::Shard;
 use crate::export::ExportId;
+use crate::message::{CutAnswer, Message, PoolCutAnswer};
 use crate::power::{Cut, CutError, Loss, PoolLoss, Then};
 
 impl Shard {
+    /// Cuts the power of an export, and answers when the medium has what is left. If a worker thread works
+    /// for the store, the cut happens when the thread has finished.
+    pub(super) fn cut_and_answer(&mut self, export: ExportId, cut: Cut, answer: CutAnswer) {
+        let disks = match self
+            .exports
+            .find(export)
+            .map(|_| self.exports.device(export))
+        {
+            Some(Device::Disk(disk)) => vec![disk],
+            _ => Vec::new(),
+        };
+        if self.must_wait(&disks) {
+            return self.cuts.waiting.push(Message::Cut(export, cut, answer));
+        }
+        let loss = self.cut(export, &cut);
+        let cut_off = self.resume_stores(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
+        let answer = |outcome| answer(loss.and_then(|loss| after(outcome, loss)));
+        self.cuts.answer(cut_off, Box::new(answer));
+    }
+
+    /// Cuts the power of a pool, as [`Shard::cut_and_answer`] does for an export.
+    pub(super) fn cut_pool_and_answer(&mut self, pool: PoolId, cut: Cut, answer: PoolCutAnswer) {
+        let disks = self.engine.disks_of(pool);
+        if self.must_wait(&disks) {
+            return self.cuts.waiting.push(Message::CutPool(pool, cut, answer));
+        }
+        let loss = self.cut_pool(pool, &cut);
+        let cut_off = self.resume_stores(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
+        let answer = |outcome| answer(loss.and_then(|loss| after(outcome, loss)));
+        self.cuts.answer(cut_off, Box::new(answer));
+    }
+
+    /// Makes the lossy stores of these disks begin no batch. Returns whether one is still at the medium.
+    fn must_wait(&mut self, disks: &[DiskId]) -> bool {
+        let mut is_busy = false;
+        for disk in disks {
+            if let Some((_, lossy)) = self.stores.lossy(Device::Disk(*disk)) {
+                lossy.pause();
+                is_busy |= lossy.is_at_medium();
+            }
+        }
+        is_busy
+    }
+
+    /// Lets the lossy stores of these disks go on. Returns those whose media lack something, if the power was
+    /// cut.
+    fn resume_stores(&mut self, mut disks: Vec<DiskId>, were_cut: bool) -> Vec<DiskId> {
+        disks.retain(|disk| {
+            let lossy = self.stores.lossy(Device::Disk(*disk));
+            let is_lossy = lossy.is_some();
+            if let Some((disk, lossy)) = lossy {
+                lossy.resume();
+                self.unfinished.tend(disk);
+            }
+            is_lossy && were_cut
+        });
+        disks
+    }
+
+    /// Cuts the power that could not be cut while worker threads worked for the stores.
+    pub(super) fn cut_waiting(&mut self) {
+        for cut in std::mem::take(&mut self.cuts.waiting) {
+            self.obey(cut);
+        }
+    }
+
     /// Cuts the power of an export. The export then keeps serving, restarts or stays off.
-    pub(super) fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
+    fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
         self.exports.find(export).ok_or(CutError::LosesNothing)?;
         let device = self.exports.device(export);
         if !self.loses(device) {
@@ -28,7 +95,7 @@ impl Shard {
     }
 
     /// Cuts the power of a pool's disks and, unless `cut` lets the pool go on, of the pool's host.
-    pub(super) fn cut_pool(&mut self, pool: PoolId, cut: &Cut) -> Result<PoolLoss, CutError> {
+    fn cut_pool(&mut self, pool: PoolId, cut: &Cut) -> Result<PoolLoss, CutError> {
         let disks = self.engine.disks_of(pool);
         let devices = || disks.iter().copied().map(Device::Disk);
         if !devices().all(|device| self.loses(device)) {
@@ -89,10 +156,9 @@ impl Shard {
 
     fn cut_store(&mut self, device: Device, cut: &Cut) -> Result<Loss, CutError> {
         let now = self.timers.now();
-        let store = self.stores.of_mut(device);
-        let loss = store.and_then(|store| store.cut(cut, now));
-        let loss = loss.ok_or(CutError::LosesNothing)?;
-        loss.map_err(CutError::Failed)
+        let lossy = self.stores.lossy(device);
+        let loss = lossy.map(|(_, lossy)| lossy.cut(cut, now));
+        loss.ok_or(CutError::LosesNothing)
     }
 
     /// The exports of a pool's volumes.
@@ -138,6 +204,13 @@ impl Shard {
 
     /// Drops the unfinished pieces of work of all zios for which `are_gone` returns true.
     fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
+        for disk in self.stores.disks() {
+            let lossy = self.stores.lossy(Device::Disk(disk));
+            let parked = lossy.map_or_else(Vec::new, |(_, lossy)| lossy.take_parked());
+            for (zio, done) in parked {
+                self.unfinished.push_piece(zio, done);
+            }
+        }
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {
                 return;
@@ -149,4 +222,9 @@ impl Shard {
             }
         }
     }
+}
+
+/// The answer to a cut, once the media have what is left, or have failed.
+fn after<T>(restored: Outcome, loss: T) -> Result<T, CutError> {
+    restored.map(|()| loss).map_err(CutError::Failed)
 }

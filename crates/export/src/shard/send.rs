@@ -171,6 +171,11 @@ impl Shard {
         self.slots.unlink(zio, connection.zios_mut());
         if let Some(slot) = self.slots.get(zio) {
             let offered = slot.offered().unwrap_or(self.timers.now());
+            // A zio that has failed has not happened.
+            if slot.outcome().is_ok() {
+                let device = slot.device();
+                self.told(zio, device);
+            }
             self.forget(zio);
             self.step(Input::Replied { zio, offered }, None);
         }

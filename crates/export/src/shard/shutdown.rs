@@ -38,11 +38,12 @@ impl Shard {
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_over(&mut self) -> bool {
         self.control.is_shutting_down()
             && self.departures.is_empty()
             && self.connections.is_empty()
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
+            && !self.stores.are_at_medium()
     }
 
     /// Gives up acknowledged data if a pool's disks refuse it. The shutdown then no longer waits for this

@@ -31,6 +31,10 @@ impl Shard {
                 Action::Drop(id) => {
                     self.forget(*id);
                 }
+                Action::Ended(id, outcome) => {
+                    let (id, outcome) = (*id, *outcome);
+                    self.child_ended(id, outcome);
+                }
                 Action::Record(pool) => {
                     let pool = *pool;
                     if !self.record_mirrors(pool) {
@@ -55,12 +59,6 @@ impl Shard {
             return;
         };
         slot.end(outcome);
-        // A write that has failed is not acknowledged.
-        if outcome.is_ok()
-            && let Some(store) = self.stores.of_mut(slot.device())
-        {
-            store.acknowledge(id);
-        }
         let Some(at) = slot.connection() else {
             return;
         };
@@ -82,11 +80,10 @@ impl Shard {
             return;
         };
         self.buffers.give(slot.take_payload());
-        if let Some(store) = self.stores.of_mut(slot.device()) {
-            store.forget(id);
-        }
+        let device = slot.device();
         self.budget.give_back(slot.export(), 1, slot.take_charge());
         self.slots.remove(id);
+        self.forget_at_store(id, device);
     }
 
     /// Puts the events of finished zios into the shard's ring.

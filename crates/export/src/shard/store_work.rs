@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use dashpot_engine::{Device, Errno, Input, Instant, Outcome, ZioId};
+use dashpot_engine::{Device, Errno, Input, Outcome, ZioId};
 
 use super::Shard;
-use super::exports::Exports;
-use super::pool_work::{name_volume, request_of};
+use super::lossy_work::changes;
+use super::pool_work::request_of;
 use super::slots::Slot;
 use super::submission::Submission;
 use super::unfinished::{Copy, PIECE, is_long};
 use crate::frontend::boundary::{Operation, Request};
 use crate::message::Message;
-use crate::store::{Asker, Attempt, Finished, Job, PoolOperation, Store};
+use crate::store::{Attempt, Change, Finished, Job, PoolOperation, Store};
 
 impl Shard {
     /// Makes the store do a zio's work, now or later. Returns the outcome if it is already known.
@@ -31,7 +31,6 @@ impl Shard {
         let slot = self.slots.get_mut(id)?;
         slot.start();
         let store = self.stores.of_mut(slot.device())?;
-        name_asker(store, id, slot, &self.exports, self.timers.now());
         let request = *slot.request();
         let (offset, length) = (request.offset, u64::from(request.length));
         let attempt = match request.operation {
@@ -46,6 +45,9 @@ impl Shard {
             _ if is_long(&request, store) => {
                 self.unfinished.push_piece(id, 0);
                 return None;
+            }
+            operation if store.loses() && changes(operation) => {
+                return self.change_lossy(id, incoming);
             }
             Operation::Write { fua } => match submission.filter(|_| store.copies_later()) {
                 Some(write) => {
@@ -149,6 +151,9 @@ impl Shard {
         let Some(store) = self.stores.of(device).and_then(Store::blocking) else {
             return;
         };
+        if let Some((_, lossy)) = self.stores.lossy(device) {
+            lossy.begin_read(id, request.offset, u64::from(request.length));
+        }
         let mailbox = Arc::clone(self.control.mailbox());
         self.unfinished.submit(Job {
             store,
@@ -168,7 +173,12 @@ impl Shard {
     }
 
     /// Takes the bytes that the ring or a worker thread has read.
-    pub(super) fn take_result(&mut self, id: ZioId, bytes: Vec<u8>, outcome: Outcome) {
+    pub(super) fn take_result(&mut self, id: ZioId, mut bytes: Vec<u8>, outcome: Outcome) {
+        if let Some((device, _)) = self.asked_of_store(id)
+            && let Some((_, lossy)) = self.stores.lossy(device)
+        {
+            lossy.end_read(id, &mut bytes);
+        }
         if id.is_child() {
             return self.take_result_for_pool(id, bytes, outcome);
         }
@@ -205,7 +215,7 @@ impl Shard {
         self.unfinished.begin_pass();
         for _ in 0..self.unfinished.pieces() {
             let Some((id, done)) = self.unfinished.pop_piece() else {
-                return;
+                break;
             };
             match self.work_piece(id, done) {
                 Some(Ok(done)) => self.unfinished.push_piece(id, done),
@@ -216,6 +226,7 @@ impl Shard {
                 None => {}
             }
         }
+        self.tend_stores();
     }
 
     /// Does the next piece of a zio's work, of which `done` bytes are already done. Returns how many bytes
@@ -228,17 +239,25 @@ impl Shard {
             Operation::Read | Operation::Write { .. } if id.is_child() => {
                 return self.work_for_pool(id, &mut None).map(Err);
             }
+            Operation::Write { .. } => return self.retry_write(id).map(Err),
             _ => return None,
         };
         let length = u64::from(request.length);
         let piece = PIECE.min(length - done);
         let last = done + piece == length;
         let store = self.stores.of_mut(device)?;
-        match self.slots.get(id).filter(|_| !id.is_child()) {
-            Some(slot) => name_asker(store, id, slot, &self.exports, self.timers.now()),
-            None => name_volume(store, id, &self.engine, self.timers.now()),
+        let offset = request.offset + done;
+        if store.loses() {
+            let length = piece;
+            let piece = Change::Zero {
+                offset,
+                length,
+                fua,
+                last,
+            };
+            return self.zero_lossy_piece(id, device, piece, done);
         }
-        let attempt = store.zero(request.offset + done, piece, no_hole, fua && last);
+        let attempt = store.zero(offset, piece, no_hole, fua && last);
         Some(match attempt {
             Attempt::Done(Ok(())) if !last => Ok(done + piece),
             Attempt::Done(outcome) => Err(outcome),
@@ -246,19 +265,6 @@ impl Shard {
             Attempt::WouldBlock => Err(Err(Errno::Io)),
         })
     }
-}
-
-/// Tells a lossy store which client its next work is for.
-#[inline]
-fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at: Instant) {
-    store.set_asker(|| Asker {
-        zio: Some(zio),
-        client: match slot.connection() {
-            Some(_) => exports.client_name(slot.export(), slot.client()),
-            None => "gone".into(),
-        },
-        at,
-    });
 }
 
 /// The operation for a worker thread. `buffer` has the payload of a write, or is the buffer to read into.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use dashpot_engine::{Device, ZioId};
+use dashpot_engine::{Device, DiskId, ZioId};
 
 use super::exports::Stores;
 use crate::frontend::boundary::{Operation, Request};
@@ -17,6 +17,8 @@ pub(super) struct Unfinished {
     copies: Vec<Copy>,
     /// The zios with work left for a later pass, and how many bytes of each are done.
     pieces: VecDeque<(ZioId, u64)>,
+    /// The lossy stores that have something to do.
+    tended: Vec<DiskId>,
     /// How many bytes this pass has moved between pools and their disks.
     moved: u64,
 }
@@ -36,6 +38,7 @@ impl Unfinished {
             pool,
             copies: Vec::new(),
             pieces: VecDeque::new(),
+            tended: Vec::new(),
             moved: 0,
         }
     }
@@ -88,7 +91,19 @@ impl Unfinished {
     }
 
     pub(super) fn has_pieces(&self) -> bool {
-        !self.pieces.is_empty()
+        !self.pieces.is_empty() || !self.tended.is_empty()
+    }
+
+    /// Notes that a lossy store has something to do.
+    pub(super) fn tend(&mut self, disk: DiskId) {
+        if !self.tended.contains(&disk) {
+            self.tended.push(disk);
+        }
+    }
+
+    /// Takes the lossy stores that have something to do.
+    pub(super) fn take_tended(&mut self) -> Vec<DiskId> {
+        std::mem::take(&mut self.tended)
     }
 
     pub(super) fn pieces(&self) -> usize {

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::{Errno, Instant, Outcome, ZioId};
+#[cfg(test)]
+use dashpot_engine::Instant;
+use dashpot_engine::{Errno, Outcome};
 
 use super::attempt::Attempt;
 use super::blocking::Blocking;
 use super::device::DeviceStore;
 use super::extent::{Extent, Found};
 use super::file::FileStore;
-use super::lossy::{Asker, Lossy};
+use super::lossy::{Change, Lossy};
 use super::medium::Medium;
 use super::ram::Ram;
+#[cfg(test)]
 use crate::power::{Cut, Loss};
 
 /// The bytes of one disk.
@@ -33,7 +36,13 @@ impl Store {
             Store::Null => into.fill(0),
             Store::File(file) => return file.try_read(offset, into),
             Store::Device(_) => return Attempt::WouldBlock,
-            Store::Lossy(lossy) => return Attempt::Done(lossy.read(offset, into)),
+            Store::Lossy(lossy) => {
+                let attempt = lossy.inner().read(offset, into);
+                if attempt == Attempt::Done(Ok(())) {
+                    lossy.fill_in(offset, into);
+                }
+                return attempt;
+            }
         }
         Attempt::Done(Ok(()))
     }
@@ -58,7 +67,10 @@ impl Store {
             Store::File(_) if fua => return Attempt::WouldBlock,
             Store::Device(_) => return Attempt::WouldBlock,
             Store::File(file) => return file.try_write(offset, from),
-            Store::Lossy(lossy) => return Attempt::Done(lossy.write(offset, from, fua)),
+            Store::Lossy(lossy) => {
+                let bytes = from;
+                return Attempt::Done(lossy.change_now(Change::Write { offset, bytes, fua }));
+            }
         }
         Attempt::Done(Ok(()))
     }
@@ -69,7 +81,16 @@ impl Store {
             Store::Ram(ram) => ram.zero(offset, length, no_hole),
             Store::Null => {}
             Store::File(_) | Store::Device(_) => return Attempt::WouldBlock,
-            Store::Lossy(lossy) => return Attempt::Done(lossy.zero(offset, length, fua)),
+            Store::Lossy(lossy) => {
+                let last = true;
+                let change = Change::Zero {
+                    offset,
+                    length,
+                    fua,
+                    last,
+                };
+                return Attempt::Done(lossy.change_now(change));
+            }
         }
         Attempt::Done(Ok(()))
     }
@@ -84,7 +105,7 @@ impl Store {
         match self {
             Store::Ram(_) | Store::Null => Attempt::Done(Ok(())),
             Store::File(_) | Store::Device(_) => Attempt::WouldBlock,
-            Store::Lossy(lossy) => Attempt::Done(lossy.flush()),
+            Store::Lossy(lossy) => Attempt::Done(lossy.sync_all()),
         }
     }
 
@@ -118,7 +139,8 @@ impl Store {
         match self {
             Store::File(file) => Some(Arc::clone(file) as Arc<_>),
             Store::Device(device) => Some(Arc::clone(device) as Arc<_>),
-            Store::Ram(_) | Store::Null | Store::Lossy(_) => None,
+            Store::Lossy(lossy) => lossy.inner().blocking(),
+            Store::Ram(_) | Store::Null => None,
         }
     }
 
@@ -167,7 +189,8 @@ impl Store {
         match self {
             Store::File(_) => length > INLINE_MAX,
             Store::Device(_) => true,
-            Store::Ram(_) | Store::Null | Store::Lossy(_) => false,
+            Store::Lossy(lossy) => lossy.inner().reads_slowly(length),
+            Store::Ram(_) | Store::Null => false,
         }
     }
 
@@ -191,33 +214,17 @@ impl Store {
         matches!(self, Store::Lossy(_))
     }
 
-    /// Loses unsynced writes, as a power cut does. `None` if this store never loses anything.
+    /// Loses unsynced writes, as a power cut does, and waits for the medium. `None` if this store never loses
+    /// anything.
+    #[cfg(test)]
     pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Option<Result<Loss, Errno>> {
-        self.lossy().map(|lossy| lossy.cut(cut, now))
+        let lossy = self.lossy_mut()?;
+        let loss = lossy.cut(cut, now);
+        Some(lossy.finish().map(|()| loss))
     }
 
-    /// Tells a lossy store the cause of its next write.
-    pub(crate) fn set_asker(&mut self, asker: impl FnOnce() -> Asker) {
-        if let Some(lossy) = self.lossy() {
-            lossy.set_asker(asker());
-        }
-    }
-
-    /// Tells a lossy store that the shard has replied to a zio.
-    pub(crate) fn acknowledge(&mut self, zio: ZioId) {
-        if let Some(lossy) = self.lossy() {
-            lossy.acknowledge(zio);
-        }
-    }
-
-    /// Tells a lossy store that a zio is gone.
-    pub(crate) fn forget(&mut self, zio: ZioId) {
-        if let Some(lossy) = self.lossy() {
-            lossy.forget(zio);
-        }
-    }
-
-    fn lossy(&mut self) -> Option<&mut Lossy<Store>> {
+    /// This store, if it can lose writes.
+    pub(crate) fn lossy_mut(&mut self) -> Option<&mut Lossy<Store>> {
         match self {
             Store::Lossy(lossy) => Some(lossy),
             Store::Ram(_) | Store::Null | Store::File(_) | Store::Device(_) => None,
@@ -227,6 +234,10 @@ impl Store {
 
 /// The operations that a cache above this store needs. Each blocks until it is done.
 impl Medium for Store {
+    fn waits(&self) -> bool {
+        self.blocking().is_some()
+    }
+
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         let attempt = self.read(offset, into);
         wait(self, attempt, |store| store.read(offset, into))

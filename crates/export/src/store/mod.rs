@@ -43,7 +43,7 @@ pub(crate) use error::Size;
 pub(crate) use extent::Extent;
 #[cfg(test)]
 pub(crate) use file::FileStore;
-pub(crate) use lossy::Asker;
+pub(crate) use lossy::{Asked, Asker, Batch, Change, Ended, Going, Lossy, Settled};
 pub(crate) use mirror::{Keeper, Side, Start, assemble, data_of};
 pub(crate) use mounts::Mount;
 pub(crate) use open::{Adoption, Opened, open_all};

@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 use dashpot_engine::{Errno, Outcome};
 
 use super::blocking::Blocking;
+use super::lossy::Batch;
 
 /// An operation on a store. Its buffer comes back in [`Finished`].
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub(crate) enum PoolOperation {
         fua: bool,
     },
     Sync,
+    /// A batch of a lossy store's work. The buffer comes back with the bytes that the batch has replaced.
+    Settle(Batch),
     /// Panics, as a store with a bug might.
     #[cfg(test)]
     Panic,
@@ -124,6 +127,11 @@ impl PoolOperation {
                 fua,
             } => store.trim(offset, length, fua),
             PoolOperation::Sync => store.sync(),
+            PoolOperation::Settle(batch) => {
+                let settled = batch.run(&mut { store });
+                kept = settled.before.unwrap_or_default();
+                settled.outcome
+            }
             #[cfg(test)]
             PoolOperation::Panic => panic!("a store panics, as this test wants it to"),
         };

@@ -4,6 +4,7 @@
 mod bad_files;
 mod cuts;
 mod model;
+mod told;
 
 use std::fs::File;
 use std::path::Path;

@@ -1,20 +1,22 @@
-//! Cuts the power of a lossy store: decides which unsynced writes have reached the medium, and counts the
-//! bytes that are missing.
+//! Cuts the power of a lossy store: decides which writes survive, and counts the bytes that are missing.
 
-use std::collections::BTreeMap;
-use std::mem;
+use std::collections::{BTreeMap, HashSet};
 
-use dashpot_engine::{Errno, Instant, Random};
+use dashpot_engine::{Instant, Random};
 
-use super::super::medium::Medium;
 use super::super::pieces::pieces;
-use super::{Lossy, SECTOR, Unsynced, Version, length_of, put};
+use super::cache::Cache;
+use super::disk_sectors::SECTOR;
+use super::sector::{Bytes, Sector, State, Version, Writes};
+use super::write::Write;
 use crate::power::{Cut, Keep, Loss, LostWrite};
 
 /// The fate of a piece of a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// The piece has reached the medium.
+    /// The piece was durable before the cut.
+    Durable,
+    /// The piece survives, although no flush has covered it.
     Kept,
     /// The piece is lost.
     Lost,
@@ -22,7 +24,7 @@ enum Fate {
     Stays,
 }
 
-/// The fates of all unsynced writes.
+/// The fates of all writes in the cache.
 struct Fates {
     /// The size of the pieces into which writes are torn, in bytes; `None` if no write is torn.
     tear: Option<u64>,
@@ -30,93 +32,64 @@ struct Fates {
     drawn: BTreeMap<u64, (u64, Vec<Fate>)>,
 }
 
-/// The bytes of a write that a cut has lost and left. Bytes that a later write has replaced count as neither.
+/// The bytes of a write at a cut. Bytes that a later write has replaced are neither missing
+/// nor have they survived.
 #[derive(Clone, Copy, Default)]
 struct Left {
+    /// The bytes that no durable write had replaced before the cut.
+    volatile: u64,
     missing: u64,
     survived: u64,
 }
 
-impl<M: Medium> Lossy<M> {
-    /// Empties the cache as a power cut does. If the disk keeps serving, unacknowledged writes stay in the
-    /// cache, as if they had been made after the cut.
-    pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Result<Loss, Errno> {
-        let fates = Fates::draw(&self.writes, cut);
-        let versions: Vec<((u64, u64), Version)> =
-            mem::take(&mut self.versions).into_iter().collect();
+impl Cache {
+    /// Loses writes as a power cut does. The writes of `pending` stay in the cache, as if they had been made
+    /// after the cut. The medium must then get what the cache says that it lacks.
+    pub(super) fn cut(&mut self, cut: &Cut, pending: &HashSet<u64>, now: Instant) -> Loss {
+        let fates = Fates::draw(&self.writes, self.covered, pending, cut);
         let mut left = BTreeMap::<u64, Left>::new();
-        for sector in versions.chunk_by(|one, other| one.0.0 == other.0.0) {
-            self.cut_sector(sector, &fates, &mut left)?;
+        let mut lost = Vec::new();
+        for (index, sector) in &mut self.sectors {
+            count_sector(*index, sector, &fates, &mut left);
+            lose_versions(*index, sector, &fates, &mut lost);
         }
-        let loss = self.describe(&left, now);
-        self.writes.retain(|_, write| stays(write, cut));
-        self.early = 0;
-        Ok(loss)
+        let loss = self.describe(cut, &fates, &left, now);
+        for (number, write) in &mut self.writes {
+            write.sure |= fates.of_write(*number).contains(&Fate::Kept);
+        }
+        for number in lost {
+            self.count(number, -1);
+        }
+        self.sectors.retain(|_, sector| !sector.is_empty());
+        loss
     }
 
-    /// Writes the newest surviving version of a sector to the medium, and counts its bytes as survived, and
-    /// the bytes of newer, lost versions as missing. Older versions count as neither, because a newer version
-    /// has replaced them.
-    fn cut_sector(
-        &mut self,
-        versions: &[((u64, u64), Version)],
-        fates: &Fates,
-        left: &mut BTreeMap<u64, Left>,
-    ) -> Result<(), Errno> {
-        let fate = |((sector, number), _): &&((u64, u64), Version)| fates.of(*number, *sector);
-        let mut newest_first = versions.iter().rev();
-        if let Some(((sector, number), version)) =
-            newest_first.clone().find(|one| fate(one) == Fate::Kept)
-        {
-            put(&mut self.medium, *sector, version.as_deref(), self.size)?;
-            left.entry(*number).or_default().survived += self.bytes_in(*number, *sector);
-        }
-        for ((sector, number), _) in newest_first
-            .by_ref()
-            .take_while(|one| fate(one) == Fate::Lost)
-        {
-            left.entry(*number).or_default().missing += self.bytes_in(*number, *sector);
-        }
-        for (key, version) in versions.iter().filter(|one| fate(one) == Fate::Stays) {
-            self.versions.insert(*key, version.clone());
-        }
-        Ok(())
-    }
-
-    /// How many bytes of a sector a write covers.
-    fn bytes_in(&self, number: u64, sector: u64) -> u64 {
-        let Some(write) = self.writes.get(&number) else {
-            return 0;
-        };
-        let start = sector * SECTOR;
-        let end = start + length_of(sector, self.size) as u64;
-        end.min(write.offset + write.length) - start.max(write.offset)
-    }
-
-    fn describe(&self, left: &BTreeMap<u64, Left>, now: Instant) -> Loss {
-        let mut loss = Loss {
-            early_bytes: self.early * SECTOR,
-            ..Loss::default()
-        };
+    fn describe(&self, cut: &Cut, fates: &Fates, left: &BTreeMap<u64, Left>, now: Instant) -> Loss {
+        let mut loss = Loss::default();
         for (number, write) in &self.writes {
-            if !write.acknowledged {
-                loss.unacknowledged += 1;
+            let left = left.get(number).copied().unwrap_or_default();
+            if left.volatile == 0 || fates.of_write(*number).contains(&Fate::Durable) {
+                continue;
+            }
+            if write.told.is_none() {
+                let stays = fates.of_write(*number).contains(&Fate::Stays);
+                loss.unacknowledged += u64::from(stays || !cut.goes_on());
                 continue;
             }
             loss.unflushed.add(write.length);
-            let Left { missing, survived } = left.get(number).copied().unwrap_or_default();
-            if missing == 0 {
+            if left.missing == 0 {
                 continue;
             }
             let client = write.client.to_string();
-            loss.lost.add(missing);
-            loss.torn += u64::from(survived > 0);
-            loss.clients.entry(client.clone()).or_default().add(missing);
+            loss.lost.add(left.missing);
+            loss.torn += u64::from(left.survived > 0);
+            let of_client = loss.clients.entry(client.clone()).or_default();
+            of_client.add(left.missing);
             loss.writes.push(LostWrite {
                 client,
                 offset: write.offset,
                 length: write.length,
-                missing,
+                missing: left.missing,
                 age: now.since(write.at),
             });
         }
@@ -124,23 +97,51 @@ impl<M: Medium> Lossy<M> {
     }
 }
 
+/// Counts the bytes of a sector that are missing, and those that have survived. A byte counts for the newest
+/// surviving write, and for the newer writes that are lost.
+fn count_sector(index: u64, sector: &Sector, fates: &Fates, left: &mut BTreeMap<u64, Left>) {
+    let (mut survivors, mut durable) = (Bytes::default(), Bytes::default());
+    for version in sector.versions.iter().rev() {
+        let range = version.range();
+        let fate = fates.of(version.number, index);
+        let left = left.entry(version.number).or_default();
+        left.volatile += durable.free(&range);
+        match fate {
+            Fate::Lost => left.missing += survivors.free(&range),
+            Fate::Kept => left.survived += survivors.free(&range),
+            Fate::Durable => durable.claim(&range),
+            Fate::Stays => {}
+        }
+        if matches!(fate, Fate::Kept | Fate::Durable) {
+            survivors.claim(&range);
+        }
+    }
+}
+
+/// Takes the lost versions out of a sector. Adds the number of each to `lost`.
+fn lose_versions(index: u64, sector: &mut Sector, fates: &Fates, lost: &mut Vec<u64>) {
+    let is_lost = |one: &Version| fates.of(one.number, index) == Fate::Lost;
+    let lost_before = lost.len();
+    for version in sector.versions.iter().filter(|one| is_lost(one)) {
+        lost.push(version.number);
+        sector.stale |= version.state != State::Cached;
+    }
+    if lost.len() > lost_before {
+        sector.versions.retain(|one| !is_lost(one));
+    }
+}
+
 impl Fates {
     /// Draws the fates in the order of the writes, so that the same seed loses the same writes.
-    fn draw(writes: &BTreeMap<u64, Unsynced>, cut: &Cut) -> Fates {
+    fn draw(writes: &Writes, covered: Option<Instant>, pending: &HashSet<u64>, cut: &Cut) -> Fates {
         let mut random = Random::new(cut.seed);
         let mut drawn = BTreeMap::new();
         for (number, write) in writes {
             let unit = cut.tear.unwrap_or(u64::MAX);
             let count = pieces(unit, write.offset, write.length).count();
-            let mut fate = || match cut.keep {
-                _ if stays(write, cut) => Fate::Stays,
-                Keep::All => Fate::Kept,
-                Keep::None => Fate::Lost,
-                Keep::Random if random.below(2) == 0 => Fate::Kept,
-                Keep::Random => Fate::Lost,
-            };
-            let fates = (0..count).map(|_| fate()).collect();
-            drawn.insert(*number, (write.offset / unit, fates));
+            let stays = pending.contains(number);
+            let fates = (0..count).map(|_| fate(write, covered, stays, cut.keep, &mut random));
+            drawn.insert(*number, (write.offset / unit, fates.collect()));
         }
         Fates {
             tear: cut.tear,
@@ -155,9 +156,28 @@ impl Fates {
         let fate = drawn.and_then(|(first, fates)| fates.get(piece(*first)));
         fate.copied().unwrap_or(Fate::Lost)
     }
+
+    fn of_write(&self, number: u64) -> &[Fate] {
+        let drawn = self.drawn.get(&number);
+        drawn.map_or(&[], |(_, fates)| fates)
+    }
 }
 
-/// Whether a write stays in the cache, because the disk keeps serving and has yet to acknowledge the write.
-fn stays(write: &Unsynced, cut: &Cut) -> bool {
-    cut.goes_on() && !write.acknowledged
+fn fate(
+    write: &Write,
+    covered: Option<Instant>,
+    stays: bool,
+    keep: Keep,
+    random: &mut Random,
+) -> Fate {
+    match keep {
+        _ if write.is_durable(covered) => Fate::Durable,
+        _ if stays => Fate::Stays,
+        // The client got no reply, so the write has not happened.
+        _ if write.told.is_none() => Fate::Lost,
+        Keep::All => Fate::Kept,
+        Keep::None => Fate::Lost,
+        Keep::Random if random.below(2) == 0 => Fate::Kept,
+        Keep::Random => Fate::Lost,
+    }
 }

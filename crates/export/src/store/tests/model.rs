@@ -1,8 +1,6 @@
 //! Tests that random operations on a real store and on a vector of bytes give the same reads.
 
-use std::collections::BTreeMap;
-
-use dashpot_engine::{Instant, Outcome};
+use dashpot_engine::Outcome;
 use dashpot_rules::{DiskConfig, StoreConfig};
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::test_runner::TestCaseError;
@@ -13,7 +11,6 @@ use super::super::lossy::SECTOR;
 use super::super::slabs::CHUNK;
 use super::super::{Attempt, Blocking, Store};
 use super::{directory_of, disk, open_one};
-use crate::power::{Cut, Keep, Loss, Then};
 
 /// The file has this many bytes before the store's part, and as many after the store's part.
 const BEFORE: usize = 4096 + 333;
@@ -50,7 +47,6 @@ enum Request {
         limit: usize,
     },
     Flush,
-    Cut(Cut),
 }
 
 /// Short and long ranges, and ranges that end where chunks or the disk end.
@@ -63,17 +59,6 @@ fn range() -> impl Strategy<Value = (u64, u64)> {
         proptest::sample::select(vec![CHUNK, SIZE])
     ];
     (offset, length).prop_map(|(offset, length)| (offset, length.min(SIZE - offset)))
-}
-
-fn cut() -> impl Strategy<Value = Cut> {
-    let keep = proptest::sample::select(vec![Keep::None, Keep::All, Keep::Random]);
-    let tear = proptest::sample::select(vec![None, Some(SECTOR), Some(4096)]);
-    (keep, tear, any::<u64>()).prop_map(|(keep, tear, seed)| Cut {
-        keep,
-        tear,
-        seed,
-        then: Then::Off,
-    })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -93,63 +78,7 @@ fn request() -> impl Strategy<Value = Request> {
             Request::Extents { offset, length, limit }
         }),
         1 => proptest::strategy::Just(Request::Flush),
-        1 => cut().prop_map(Request::Cut),
     ]
-}
-
-/// The naive store. It has the current content, the content at the last sync, and all contents that each
-/// sector has had since the last sync.
-struct Model {
-    current: Vec<u8>,
-    durable: Vec<u8>,
-    /// For each sector, the writes since the last sync, each with the content that it left in the sector.
-    since: BTreeMap<usize, Vec<(Written, Vec<u8>)>>,
-    writes: usize,
-}
-
-/// A write: its number, offset and length.
-type Written = (usize, u64, u64);
-
-impl Model {
-    fn fill(&mut self, offset: u64, length: u64, pattern: impl Fn(usize) -> u8) {
-        for at in 0..length as usize {
-            self.current[offset as usize + at] = pattern(at);
-        }
-        self.writes += 1;
-        for sector in offset / SECTOR..(offset + length).div_ceil(SECTOR) {
-            let written = (self.writes, offset, length);
-            let content = of_sector(&self.current, sector as usize).to_vec();
-            self.since
-                .entry(sector as usize)
-                .or_default()
-                .push((written, content));
-        }
-    }
-
-    /// The content that a sector must have after a power cut that lost these writes and kept all others.
-    fn survivor(&self, sector: usize, lost: &[(u64, u64)]) -> &[u8] {
-        let versions = self.since.get(&sector).into_iter().flatten().rev();
-        let is_kept = |written: &Written| !lost.contains(&(written.1, written.2));
-        let mut kept = versions.filter(|(written, _)| is_kept(written));
-        let durable = of_sector(&self.durable, sector);
-        kept.next().map_or(durable, |(_, content)| content)
-    }
-
-    /// With `fua`, syncs the sectors of a write. Other writes to these sectors are then synced, too.
-    fn sync_if(&mut self, fua: bool, offset: u64, length: u64) {
-        if fua {
-            let end = (offset + length).next_multiple_of(SECTOR).min(SIZE);
-            let range = (offset / SECTOR * SECTOR) as usize..end as usize;
-            self.since
-                .retain(|sector, _| !range.contains(&(sector * SECTOR as usize)));
-            self.durable[range.clone()].copy_from_slice(&self.current[range]);
-        }
-    }
-}
-
-fn of_sector(bytes: &[u8], sector: usize) -> &[u8] {
-    let start = sector * SECTOR as usize;
-    &bytes[start..bytes.len().min(start + SECTOR as usize)]
 }
 
 /// A pattern of bytes in which any misplaced bytes show.
@@ -159,20 +88,14 @@ fn pattern(byte: u8) -> impl Fn(usize) -> u8 {
 
 pub(super) struct Pair {
     store: Store,
-    model: Model,
+    model: Vec<u8>,
 }
 
 impl Pair {
     pub(super) fn new(store: Store) -> Pair {
-        let zeroes = vec![0; SIZE as usize];
         Pair {
             store,
-            model: Model {
-                current: zeroes.clone(),
-                durable: zeroes,
-                since: BTreeMap::new(),
-                writes: 0,
-            },
+            model: vec![0; SIZE as usize],
         }
     }
 
@@ -186,7 +109,6 @@ impl Pair {
             } => {
                 return self.check_extents(offset, length, limit);
             }
-            Request::Cut(cut) => return self.check_cut(&cut),
             Request::Write {
                 offset,
                 length,
@@ -201,8 +123,7 @@ impl Pair {
             } => {
                 let attempt = self.store.zero(offset, length, no_hole, fua);
                 self.done(attempt, |file| file.zero(offset, length, no_hole, fua));
-                self.model.fill(offset, length, |_| 0);
-                self.model.sync_if(fua, offset, length);
+                self.fill(offset, length, |_| 0);
             }
             Request::Trim {
                 offset,
@@ -211,13 +132,11 @@ impl Pair {
             } => {
                 let attempt = self.store.trim(offset, length, fua);
                 self.done(attempt, |file| file.trim(offset, length, fua));
-                self.model.fill(offset, length, |_| 0);
-                self.model.sync_if(fua, offset, length);
+                self.fill(offset, length, |_| 0);
             }
             Request::Flush => {
                 let attempt = self.store.flush();
                 self.done(attempt, |store| store.sync());
-                self.model.sync_if(true, 0, SIZE);
             }
         }
         Ok(())
@@ -231,19 +150,27 @@ impl Pair {
         let bytes: Vec<u8> = (0..length as usize).map(pattern(byte)).collect();
         let attempt = self.store.write(offset, &bytes, fua);
         self.done(attempt, |file| file.write(offset, &bytes, fua));
-        self.model.fill(offset, length, pattern(byte));
-        self.model.sync_if(fua, offset, length);
+        self.fill(offset, length, pattern(byte));
+    }
+
+    fn fill(&mut self, offset: u64, length: u64, pattern: impl Fn(usize) -> u8) {
+        for at in 0..length as usize {
+            self.model[offset as usize + at] = pattern(at);
+        }
     }
 
     pub(super) fn read(&self, offset: u64, length: u64) -> Vec<u8> {
         let mut bytes = vec![0xee; length as usize];
         let attempt = self.store.read(offset, &mut bytes);
         self.done(attempt, |file| file.read(offset, &mut bytes));
+        if let Store::Lossy(lossy) = &self.store {
+            lossy.fill_in(offset, &mut bytes);
+        }
         bytes
     }
 
     fn check_read(&self, offset: u64, length: u64) -> Result<(), TestCaseError> {
-        let expected = &self.model.current[offset as usize..(offset + length) as usize];
+        let expected = &self.model[offset as usize..(offset + length) as usize];
         prop_assert!(
             self.read(offset, length) == expected,
             "read {offset} {length}"
@@ -259,7 +186,7 @@ impl Pair {
         let mut at = offset as usize;
         for extent in &extents {
             let end = at + extent.length as usize;
-            let zero = self.model.current[at..end].iter().all(|&byte| byte == 0);
+            let zero = self.model[at..end].iter().all(|&byte| byte == 0);
             prop_assert!(extent.length > 0 && (zero || !extent.hole), "{extents:?}");
             at = end;
         }
@@ -268,65 +195,6 @@ impl Pair {
         prop_assert!(mapped == length || (mapped < length && extents.len() == limit));
         Ok(())
     }
-
-    /// Cuts the power. Checks that each sector has its synced content or that of a later write, and that
-    /// exactly the reported writes are lost.
-    fn check_cut(&mut self, cut: &Cut) -> Result<(), TestCaseError> {
-        let Some(loss) = self.store.cut(cut, Instant::ZERO) else {
-            return Ok(());
-        };
-        let loss = loss.expect("a store that works");
-        let left = self.read(0, SIZE);
-        for sector in 0..left.len().div_ceil(SECTOR as usize) {
-            let content = of_sector(&left, sector);
-            let mut versions = self.model.since.get(&sector).into_iter().flatten();
-            prop_assert!(
-                content == of_sector(&self.model.durable, sector)
-                    || versions.any(|(_, version)| version == content),
-                "no write left this content in sector {sector}"
-            );
-            // If the cache was full, writes that the seed would have lost may already have reached the
-            // medium.
-            if loss.early_bytes == 0 {
-                self.check_survivor(sector, content, cut, &loss)?;
-            }
-        }
-        if cut.keep == Keep::None {
-            prop_assert_eq!(loss.unflushed.writes, loss.lost.writes, "{:?}", loss);
-        }
-        self.model.current.clone_from(&left);
-        self.model.durable = left;
-        self.model.since.clear();
-        Ok(())
-    }
-
-    fn check_survivor(
-        &self,
-        sector: usize,
-        content: &[u8],
-        cut: &Cut,
-        loss: &Loss,
-    ) -> Result<(), TestCaseError> {
-        let lost: Vec<(u64, u64)> = loss.writes.iter().map(|w| (w.offset, w.length)).collect();
-        let expected = match cut.keep {
-            Keep::None => of_sector(&self.model.durable, sector),
-            Keep::All => of_sector(&self.model.current, sector),
-            Keep::Random if cut.tear.is_none() && are_unlike(&self.model, &lost) => {
-                self.model.survivor(sector, &lost)
-            }
-            Keep::Random => return Ok(()),
-        };
-        prop_assert!(content == expected, "sector {sector} after {cut:?}");
-        Ok(())
-    }
-}
-
-/// Whether each lost write is the only write with its offset and length.
-fn are_unlike(model: &Model, lost: &[(u64, u64)]) -> bool {
-    let all = model.since.values().flatten().map(|(written, _)| *written);
-    let all: std::collections::BTreeSet<Written> = all.collect();
-    let named = |place: &(u64, u64)| all.iter().filter(|w| (w.1, w.2) == *place).count();
-    lost.iter().all(|place| named(place) == 1)
 }
 
 fn check(store: StoreConfig, requests: Vec<Request>) -> Result<(), TestCaseError> {
@@ -380,12 +248,12 @@ proptest! {
     }
 
     #[test]
-    fn lossy_ram_loses_what_was_not_synced_and_says_what(requests in requests()) {
+    fn lossy_ram_is_a_vector_of_bytes(requests in requests()) {
         check(lossy(StoreConfig::Ram), requests)?;
     }
 
     #[test]
-    fn a_lossy_file_loses_what_was_not_synced_and_says_what(requests in requests()) {
+    fn a_lossy_file_is_a_vector_of_bytes(requests in requests()) {
         let (_directory, path) = directory_of(SIZE);
         check(lossy(StoreConfig::File(path)), requests)?;
     }
@@ -397,7 +265,7 @@ proptest! {
             match request {
                 Request::Write { offset, length, byte, fua } => {
                     pair.write(offset, length, byte, fua);
-                    pair.model.current.fill(0);
+                    pair.model.fill(0);
                 }
                 other => pair.apply(other)?,
             }

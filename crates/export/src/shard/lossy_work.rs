@@ -1,0 +1,268 @@
+//! Makes lossy stores do the work of zios, and tells them which zios have happened: those whose clients have
+//! got the reply.
+
+use std::sync::Arc;
+
+use dashpot_engine::{Device, DiskId, Engine, Errno, Input, Outcome, ZioId};
+
+use super::Shard;
+use super::slots::Slot;
+use crate::frontend::boundary::{Operation, Request};
+use crate::message::Message;
+use crate::store::{
+    Asked, Asker, Batch, Change, Ended, Finished, Going, Job, PoolOperation, Settled, Store,
+};
+
+impl Shard {
+    /// Asks a lossy store for the work of a client's zio that changes the store. Returns the outcome if it is
+    /// already known.
+    pub(super) fn change_lossy(&mut self, id: ZioId, incoming: Option<&[u8]>) -> Option<Outcome> {
+        let slot = self.slots.get_mut(id)?;
+        let (device, request) = (slot.device(), *slot.request());
+        let own = match incoming {
+            Some(_) => Vec::new(),
+            None => slot.take_payload(),
+        };
+        let bytes = incoming.unwrap_or(&own);
+        match self.ask_lossy(id, device, change_of(&request, bytes)?) {
+            Asked::Full => {
+                match incoming {
+                    Some(bytes) => self.keep_payload(id, bytes),
+                    None => self.slots.get_mut(id)?.put_payload(own),
+                }
+                self.park(id, device, 0);
+                None
+            }
+            asked => {
+                self.buffers.give(own);
+                self.end_work(id);
+                (asked == Asked::Done).then_some(Ok(()))
+            }
+        }
+    }
+
+    /// Asks a lossy store for the work of a pool's zio that changes the store. Returns the outcome if it is
+    /// already known.
+    pub(super) fn change_lossy_for_pool(
+        &mut self,
+        id: ZioId,
+        device: Device,
+        request: &Request,
+        bytes: Vec<u8>,
+    ) -> Option<Outcome> {
+        let asked = self.ask_lossy(id, device, change_of(request, &bytes)?);
+        self.buffers.give(bytes);
+        if asked == Asked::Full {
+            self.park(id, device, 0);
+        }
+        (asked == Asked::Done).then_some(Ok(()))
+    }
+
+    /// Asks a lossy store for a piece of a zeroing or a trim, of which `done` bytes are already done. Returns
+    /// how many bytes are done now, or the outcome if the work has ended.
+    pub(super) fn zero_lossy_piece(
+        &mut self,
+        id: ZioId,
+        device: Device,
+        piece: Change<'_>,
+        done: u64,
+    ) -> Option<Result<u64, Outcome>> {
+        let Change::Zero { length, last, .. } = piece else {
+            return None;
+        };
+        match self.ask_lossy(id, device, piece) {
+            Asked::Done if !last => Some(Ok(done + length)),
+            Asked::Done => Some(Err(Ok(()))),
+            Asked::Later => None,
+            Asked::Full => {
+                self.park(id, device, done);
+                None
+            }
+        }
+    }
+
+    fn ask_lossy(&mut self, id: ZioId, device: Device, change: Change<'_>) -> Asked {
+        let at = self.timers.now();
+        let client = match self.slots.get(id).filter(|_| !id.is_child()) {
+            Some(slot) if slot.connection().is_some() => {
+                self.exports.client_name(slot.export(), slot.client())
+            }
+            Some(_) => "gone".into(),
+            None => volume_name(&self.engine, id),
+        };
+        let asker = Asker {
+            zio: Some(id),
+            client,
+            arrived: self.engine.arrived(id).unwrap_or(at),
+            at,
+        };
+        let Some((disk, lossy)) = self.stores.lossy(device) else {
+            return Asked::Done;
+        };
+        let asked = lossy.ask(asker, change);
+        if asked == Asked::Later {
+            self.unfinished.tend(disk);
+        }
+        asked
+    }
+
+    /// Makes a zio wait until its lossy store has room.
+    fn park(&mut self, id: ZioId, device: Device, done: u64) {
+        if let Some((disk, lossy)) = self.stores.lossy(device) {
+            lossy.park(id, done);
+            self.unfinished.tend(disk);
+        }
+    }
+
+    /// Notes that the reply to a zio has left, or that a pool has got the result.
+    pub(super) fn told(&mut self, id: ZioId, device: Device) {
+        let now = self.timers.now();
+        if let Some((disk, lossy)) = self.stores.lossy(device)
+            && lossy.told(id, now)
+        {
+            self.unfinished.tend(disk);
+        }
+    }
+
+    /// Notes that a pool's zio has ended at its disk, and that the pool has got this outcome.
+    pub(super) fn child_ended(&mut self, id: ZioId, outcome: Outcome) {
+        for disk in self.stores.disks() {
+            let device = Device::Disk(disk);
+            if outcome.is_ok() {
+                self.told(id, device);
+            }
+            self.forget_at_store(id, device);
+        }
+    }
+
+    pub(super) fn forget_at_store(&mut self, id: ZioId, device: Device) {
+        if let Some((_, lossy)) = self.stores.lossy(device) {
+            lossy.forget(id);
+        }
+    }
+
+    /// Lets each lossy store that has something to do move some bytes.
+    pub(super) fn tend_stores(&mut self) {
+        for disk in self.unfinished.take_tended() {
+            self.tend(disk);
+        }
+    }
+
+    fn tend(&mut self, disk: DiskId) {
+        let (mut ended, mut moved) = (Vec::new(), 0);
+        let Some((_, lossy)) = self.stores.lossy(Device::Disk(disk)) else {
+            return;
+        };
+        let going = loop {
+            match lossy.go_on(&mut ended) {
+                Going::More(bytes) if moved + bytes < MOVED_MAX && ended.len() < ENDED_MAX => {
+                    moved += bytes;
+                }
+                going => break going,
+            }
+        };
+        match going {
+            Going::Idle => {}
+            Going::More(_) => self.unfinished.tend(disk),
+            Going::Elsewhere(batch) => self.send_batch(disk, batch),
+        }
+        self.end_tasks(disk, ended);
+    }
+
+    /// Makes a worker thread do a batch.
+    fn send_batch(&mut self, disk: DiskId, batch: Batch) {
+        let Some(store) = self.stores.of(Device::Disk(disk)).and_then(Store::blocking) else {
+            return;
+        };
+        let mailbox = Arc::clone(self.control.mailbox());
+        self.unfinished.submit(Job {
+            store,
+            operation: PoolOperation::Settle(batch),
+            cancelled: Arc::default(),
+            finish: Box::new(move |finished| {
+                // If the shard is gone, it needs no answer.
+                let _ = mailbox.send(Message::Settled(disk, finished));
+            }),
+        });
+    }
+
+    /// Takes the result of a batch.
+    pub(super) fn settled(&mut self, disk: DiskId, finished: Finished) {
+        let mut ended = Vec::new();
+        if let Some((_, lossy)) = self.stores.lossy(Device::Disk(disk)) {
+            let settled = Settled::new(finished.outcome, finished.buffer);
+            lossy.settled(&settled, &mut ended);
+            self.unfinished.tend(disk);
+        }
+        self.end_tasks(disk, ended);
+        self.cut_waiting();
+    }
+
+    fn end_tasks(&mut self, disk: DiskId, ended: Vec<Ended>) {
+        if ended.is_empty() {
+            return;
+        }
+        self.read_clock();
+        for one in ended {
+            match one {
+                Ended::Done(Some(id), outcome) => {
+                    if !id.is_child() {
+                        self.end_work(id);
+                    }
+                    self.step(Input::Done(id, outcome), None);
+                }
+                Ended::Done(None, _) => {}
+                Ended::Retry(id, done) => self.unfinished.push_piece(id, done),
+                Ended::Restored(outcome) => self.cuts.restored(disk, outcome),
+            }
+        }
+    }
+
+    /// Lets a client's write ask again that has waited for room in its lossy store.
+    pub(super) fn retry_write(&mut self, id: ZioId) -> Option<Outcome> {
+        let is_gone = |slot: &Slot| slot.connection().is_none();
+        match self.slots.get(id).is_none_or(is_gone) {
+            true => Some(Err(Errno::Shutdown)),
+            false => self.change_lossy(id, None),
+        }
+    }
+}
+
+/// Whether an operation changes the state of a store.
+pub(super) fn changes(operation: Operation) -> bool {
+    !matches!(
+        operation,
+        Operation::Read | Operation::Cache | Operation::Call(_)
+    )
+}
+
+/// The change that a request makes. `None` if it makes none.
+fn change_of<'a>(request: &Request, bytes: &'a [u8]) -> Option<Change<'a>> {
+    let (offset, length) = (request.offset, u64::from(request.length));
+    let last = true;
+    match request.operation {
+        Operation::Write { fua } => Some(Change::Write { offset, bytes, fua }),
+        Operation::Trim { fua } | Operation::Zero { fua, .. } => Some(Change::Zero {
+            offset,
+            length,
+            fua,
+            last,
+        }),
+        Operation::Flush => Some(Change::Flush),
+        Operation::Read | Operation::Cache | Operation::Call(_) => None,
+    }
+}
+
+/// The name of the volume or the pool that has sent a zio to its disk.
+fn volume_name(engine: &Engine, id: ZioId) -> Arc<str> {
+    let name = engine.child(id).and_then(|zio| {
+        let mut clients = engine.clients(zio.device);
+        clients.find_map(|(id, name)| (id == zio.client).then_some(name))
+    });
+    name.unwrap_or("other").into()
+}
+
+/// In a pass, a lossy store moves about this many bytes.
+const MOVED_MAX: u64 = 1 << 20;
+/// In a pass, a lossy store ends at most this many tasks.
+const ENDED_MAX: usize = 64;
