@@ -20,6 +20,7 @@ def lab(directory, policy="openzfs", layout="stripe", store="ram", block="8K", s
                 image.truncate(64 << 20)
         text += f'[disk.{name}]\nstore = "{store.format(disk=name)}"\nsize = "64M"\n'
     text += f'[pool.tank]\ndisks = {LAYOUTS[layout]}\nzfs_dirty_data_max = "4M"\nzfs_txg_timeout = "1s"\n'
+    text += 'txg_overhead = "off"\n'
     text += f'[volume."{VOLUME}"]\nsize = "{size}"\nblock_size = "{block}"\nwrite = "{policy}"\n'
     path = directory / "lab.toml"
     path.write_text(text)

@@ -31,6 +31,7 @@ lanes = 2
 [pool.tank]
 disks = ["a", "b"]
 zfs_dirty_data_max = "4M"
+txg_overhead = "off"
 [volume."tank/foo"]
 size = "64M"
 write = "openzfs"
@@ -404,7 +405,7 @@ def test_what_a_lab_has_in_vain_is_said(lab):
     assert sim(path).stderr == ""
     late = sim(path, "--for", "2s").stderr.splitlines()
     assert late == [f"dashpot: {path}:{line}: its time, {time}, is not before the end of the run, 2s: it does nothing"
-                    for line, time in [("27: [workload.lone]", "2s"), ("34: [[at]]", "2500ms")]]
+                    for line, time in [("28: [workload.lone]", "2s"), ("35: [[at]]", "2500ms")]]
 
 
 def test_a_short_run_needs_a_shorter_warm_up(lab):
@@ -453,8 +454,7 @@ clear = "later"
 time = "2s"
 tune = { pool = "tank", zfs_dirty_data_max = "1M" }
 """
-    path = lab(text)
-    changed = summary_of(path)
+    changed = summary_of(lab(text))
     slow = latencies(changed, "lone", "write")["max_ns"]
     plain = latencies(summary_of(lab(POOL, "plain.toml")), "lone", "write")["max_ns"]
     assert plain < 300_000_000 <= slow

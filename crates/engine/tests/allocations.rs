@@ -145,7 +145,8 @@ fn pool(layout: Spread, throttle: ThrottleConfig, write: WritePolicy) -> Engine 
     };
     let members = vec![vec![disk(), disk()], vec![disk()]];
     let mut tunables = Tunables::new(8 << 30);
-    let most = 256 * u64::from(BLOCK);
+    // So much that no write is held back, because a write that waits takes a lock, which allocates.
+    let most = 1_024 * u64::from(BLOCK);
     tunables.set(Tunable::DirtyDataMax, most).unwrap();
     let config = PoolConfig {
         members,
@@ -193,7 +194,7 @@ fn pool_round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>,
 /// How often twenty rounds allocate memory, after rounds that have warmed the engine up.
 fn allocated(mut engine: Engine, ops: &[Op]) -> u64 {
     let (mut now, mut actions) = (Instant::ZERO, Vec::new());
-    for _ in 0..8 {
+    for _ in 0..24 {
         pool_round(&mut engine, &mut now, &mut actions, ops);
     }
     let before = ALLOCATIONS.get();

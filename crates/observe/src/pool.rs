@@ -22,7 +22,10 @@ pub struct PoolInterval {
     pub queued: Traffic,
     /// The zios and bytes that the pool sent to its disks.
     pub traffic: Traffic,
-    /// The volumes' shares of these counts, by name. Repairs of mirrors belong to no volume.
+    /// The overhead of txgs within `queued` and `traffic`.
+    pub overhead: VolumeTraffic,
+    /// The volumes' shares of these counts, by name. Repairs of mirrors and the overhead of txgs belong to no
+    /// volume.
     pub by_volume: Vec<(String, VolumeTraffic)>,
     /// The queues of all disks together, in the order of [`Class::ALL`].
     pub classes: Box<[ClassInterval; Class::ALL.len()]>,

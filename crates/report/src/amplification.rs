@@ -3,7 +3,8 @@
 //!
 //! A volume reads and writes whole blocks even if its clients' writes are smaller, a mirror writes each block
 //! to all of its sides, and data that is overwritten while it is dirty never reaches the disks. Each level
-//! may therefore have more or fewer operations and bytes than the level above it. Flushes are not counted.
+//! may therefore have more or fewer operations and bytes than the level above it. Flushes are not counted. The
+//! overhead of txgs is in the figures of the pool, has a column of its own, and belongs to no volume.
 
 mod report;
 
@@ -38,7 +39,34 @@ pub struct PoolLevels {
     elapsed_ns: u64,
     #[serde(flatten)]
     levels: Levels,
+    overhead: Overhead,
     by_volume: Vec<VolumeLevels>,
+}
+
+/// The overhead of txgs: the zios that no client's operation caused.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Overhead {
+    queued: TrafficSum,
+    disks: TrafficSum,
+}
+
+impl Overhead {
+    /// The overhead within the counts of a pool.
+    pub fn of(counts: VolumeTraffic) -> Overhead {
+        Overhead {
+            queued: counts.queued.into(),
+            disks: counts.disks.into(),
+        }
+    }
+
+    /// The writes at a level, by the level's name.
+    fn writes(self, at: &str) -> Option<u64> {
+        match at {
+            "queues" => Some(self.queued.writes),
+            "disks" => Some(self.disks.writes),
+            _ => None,
+        }
+    }
 }
 
 /// The operations and bytes of a volume, and the operations and bytes that these caused in the queues and at
@@ -79,13 +107,15 @@ pub struct Ratios {
     read_bytes_per_written_byte: Option<f64>,
 }
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     Column::Text("pool"),
     Column::Text("at"),
     Column::Figure("r/s"),
     Column::Figure("rB/s"),
     Column::Figure("w/s"),
     Column::Figure("wB/s"),
+    // The writes of w/s that are overhead.
+    Column::Figure("overhead"),
     // The figures, divided by those of the volumes.
     Column::Figure("×r"),
     Column::Figure("×rB"),
@@ -100,6 +130,7 @@ impl PoolLevels {
             pool: interval.name.clone(),
             elapsed_ns: u64::try_from(interval.elapsed.as_nanos()).unwrap_or(u64::MAX),
             levels: Levels::of(interval.volumes, interval.queued, interval.traffic),
+            overhead: Overhead::of(interval.overhead),
             by_volume: interval.by_volume.iter().map(VolumeLevels::of).collect(),
         }
     }
@@ -113,10 +144,15 @@ impl PoolLevels {
     }
 
     fn rows(&self) -> impl Iterator<Item = Vec<String>> {
-        self.named().flat_map(move |(name, levels)| {
-            let rows = levels.all().into_iter();
-            rows.map(move |(at, traffic, ratios)| self.row(name, at, traffic, ratios))
-        })
+        (0..)
+            .zip(self.named())
+            .flat_map(move |(nth, (name, levels))| {
+                let rows = levels.all().into_iter();
+                rows.map(move |(at, traffic, ratios)| {
+                    let overhead = self.overhead.writes(at).filter(|_| nth == 0);
+                    self.row(&[name, at], traffic, overhead, ratios)
+                })
+            })
     }
 
     /// The notes on the reads that clients' writes have caused: one for each volume, or one for a pool with a
@@ -131,9 +167,9 @@ impl PoolLevels {
 
     fn row(
         &self,
-        name: &str,
-        at: &str,
+        names: &[&str],
         traffic: TrafficSum,
+        overhead: Option<u64>,
         ratios: Option<Ratios>,
     ) -> Vec<String> {
         let counts = [
@@ -143,10 +179,12 @@ impl PoolLevels {
             traffic.written_bytes,
         ];
         let seconds = self.elapsed_ns.max(1) as f64 / 1e9;
-        let rates = counts.map(|count| nice_number((count as f64 / seconds).round() as u64));
+        let rate = |count: u64| nice_number((count as f64 / seconds).round() as u64);
+        let overhead = overhead.map_or("-".to_owned(), rate);
+        let rates = counts.map(rate).into_iter().chain([overhead]);
         let ratios = ratios.map_or_else(|| ["-"; 4].map(str::to_owned), |ratios| ratios.cells());
-        let names = [name.to_owned(), at.to_owned()];
-        names.into_iter().chain(rates).chain(ratios).collect()
+        let names = names.iter().map(|name| (*name).to_owned());
+        names.chain(rates).chain(ratios).collect()
     }
 }
 
@@ -261,6 +299,7 @@ mod tests {
             volumes: traffic(0, 400, 8 << 10),
             queued: traffic(400, 400, 128 << 10),
             traffic: traffic(400, 400, 128 << 10),
+            overhead: VolumeTraffic::default(),
             by_volume: Vec::new(),
             classes: Box::new(Class::ALL.map(ClassInterval::empty)),
             txgs: Vec::new(),
@@ -274,10 +313,10 @@ mod tests {
             room,
         };
         expect![[r#"
-            pool  at       r/s  rB/s  w/s   wB/s  ×r  ×rB    ×w    ×wB
-            tank  volumes    0     0  200  1.56M   -    -     -      -
-            tank  queues   200   25M  200    25M   -    -  1.00  16.00
-            tank  disks    200   25M  200    25M   -    -  1.00  16.00
+            pool  at       r/s  rB/s  w/s   wB/s  overhead  ×r  ×rB    ×w    ×wB
+            tank  volumes    0     0  200  1.56M         -   -    -     -      -
+            tank  queues   200   25M  200    25M         0   -    -  1.00  16.00
+            tank  disks    200   25M  200    25M         0   -    -  1.00  16.00
             The clients of tank only write. For each of their writes the disks did 1.00 reads, and for each written byte they read 16.00 bytes (read-modify-write).
 
         "#]].assert_eq(&page(Room::UNBOUNDED).to_string());
@@ -305,16 +344,16 @@ mod tests {
         };
         assert_fits(Room(Some(80)), &page.to_string());
         expect![[r#"
-            pool      at       r/s   rB/s  w/s   wB/s  ×r  ×rB    ×w    ×wB
-            tank      volumes    0      0  200  1.56M   -    -     -      -
-            tank      queues   200    25M  200    25M   -    -  1.00  16.00
-            tank      disks    200    25M  200    25M   -    -  1.00  16.00
-            tank/db   volumes    0      0  100   800K   -    -     -      -
-            tank/db   queues   100  12.5M  100  12.5M   -    -  1.00  16.00
-            tank/db   disks    100  12.5M  100  12.5M   -    -  1.00  16.00
-            tank/log  volumes    0      0  100   800K   -    -     -      -
-            tank/log  queues     0      0  100   800K   -    -  1.00   1.00
-            tank/log  disks      0      0  100   800K   -    -  1.00   1.00
+            pool      at       r/s   rB/s  w/s   wB/s  overhead  ×r  ×rB    ×w    ×wB
+            tank      volumes    0      0  200  1.56M         -   -    -     -      -
+            tank      queues   200    25M  200    25M         0   -    -  1.00  16.00
+            tank      disks    200    25M  200    25M         0   -    -  1.00  16.00
+            tank/db   volumes    0      0  100   800K         -   -    -     -      -
+            tank/db   queues   100  12.5M  100  12.5M         -   -    -  1.00  16.00
+            tank/db   disks    100  12.5M  100  12.5M         -   -    -  1.00  16.00
+            tank/log  volumes    0      0  100   800K         -   -    -     -      -
+            tank/log  queues     0      0  100   800K         -   -    -  1.00   1.00
+            tank/log  disks      0      0  100   800K         -   -    -  1.00   1.00
             The clients of tank/db only write. For each of their writes the disks did 1.00
             reads, and for each written byte they read 16.00 bytes (read-modify-write).
 

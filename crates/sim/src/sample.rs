@@ -22,7 +22,7 @@ pub struct Sample {
 /// A pool at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolSample {
-    /// Acknowledged bytes that are not yet on the disks.
+    /// Dirty data as the throttle counts it: acknowledged bytes that are not yet on the disks, and metadata.
     pub dirty: u64,
     /// How many writes wait for admission.
     pub throttled: u32,
@@ -66,7 +66,7 @@ pub(crate) fn sample(
             continue;
         };
         sample.pools[at] = PoolSample {
-            dirty: pool.dirty,
+            dirty: pool.dirty + pool.dirty_metadata,
             throttled: pool.throttled,
         };
         for queue in &pool.queues {

@@ -50,6 +50,11 @@ fn interval(
         volumes: traffic(|traffic| traffic.volumes),
         queued: traffic(|traffic| traffic.queues),
         traffic: traffic(|traffic| traffic.disks),
+        overhead: VolumeTraffic::from(later.overhead).since(
+            earlier
+                .map(|earlier| earlier.overhead.into())
+                .unwrap_or_default(),
+        ),
         by_volume: by_volume(later, earlier),
         classes: Box::new([first?, second?, third?, fourth?, fifth?]),
         txgs: later.txgs.iter().map(TxgStats::from).collect::<Vec<_>>(),

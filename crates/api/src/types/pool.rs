@@ -31,6 +31,8 @@ pub struct Pool {
     pub at_ns: u64,
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty_bytes: u64,
+    /// Bytes of metadata that are dirty, too: with `write = "openzfs"`, the throttle counts them.
+    pub dirty_metadata_bytes: u64,
     /// Whether writes of acknowledged data fail at a disk. The pool repeats these writes.
     pub degraded: bool,
     /// Number of writes that wait for admission.
@@ -41,8 +43,11 @@ pub struct Pool {
     pub admissions: Admitted,
     /// The operations of clients, and the zios that these operations caused in the queues and at the disks.
     pub traffic: PoolTraffic,
-    /// The same figures as in `traffic` for each volume, in the order of `volumes`. Repairs of mirrors belong
-    /// to no volume.
+    /// The part of `traffic` that is overhead of txgs: zios without bytes, for which no client asked.
+    #[serde(default)]
+    pub overhead: PoolTraffic,
+    /// The same figures as in `traffic` for each volume, in the order of `volumes`. Repairs of mirrors and
+    /// the overhead of txgs belong to no volume.
     pub by_volume: Vec<VolumeTraffic>,
     /// The regions of the pool's mirrors, and the repair of these regions; null if the pool has no mirrors.
     pub mirrors: Option<Mirrors>,

@@ -26,7 +26,11 @@ pub struct PoolLatency {
     pub free_bytes: u64,
     /// The operations of clients, and the zios that these operations caused in the queues and at the disks.
     pub traffic: PoolTraffic,
-    /// The same figures as in `traffic`, for each volume. Repairs of mirrors belong to no volume.
+    /// The part of `traffic` that is overhead of txgs: zios without bytes, for which no client asked.
+    #[serde(default)]
+    pub overhead: PoolTraffic,
+    /// The same figures as in `traffic`, for each volume. Repairs of mirrors and the overhead of txgs belong
+    /// to no volume.
     pub by_volume: Vec<VolumeTraffic>,
     /// The classes of the queues, the highest priority first.
     pub classes: Vec<ClassLatency>,

@@ -91,8 +91,8 @@ fn each<'a, V>(
     served.map(move |(labels, stats)| (labels, value(stats)))
 }
 
-/// A sample for each direction (read or write) at each place of each pool: its volumes, its queues and its
-/// disks. `sums` gives the sum of each direction at a place.
+/// A sample for each direction (read or write) at each place of each pool: its volumes, its queues, its
+/// disks, and of those at its disks, the overhead of txgs. `sums` gives the sum of each direction at a place.
 fn traffic<'a>(
     pools: &'a [PoolScrape],
     sums: impl Fn(&Traffic) -> [u64; 2] + Copy + 'a,
@@ -102,6 +102,7 @@ fn traffic<'a>(
             ("volumes", &stats.volumes),
             ("queues", &stats.queued),
             ("disks", &stats.disks),
+            ("overhead", &stats.overhead.disks),
         ];
         places.into_iter().flat_map(move |(at, traffic)| {
             let labels = labels.clone();

@@ -34,6 +34,7 @@ impl PoolFacts<'_> {
         Pool {
             name: self.info.name.clone(),
             members: self.members,
+            overhead: stats.overhead.into(),
             by_volume: by_volume(&self.volumes, stats),
             volumes: self.volumes,
             size_bytes: self.info.size,
@@ -42,6 +43,7 @@ impl PoolFacts<'_> {
             throttle: throttle_word(self.info.throttle),
             at_ns: at.as_nanos(),
             dirty_bytes: stats.dirty,
+            dirty_metadata_bytes: stats.dirty_metadata,
             degraded: stats.degraded,
             throttled: stats.throttled,
             level: stats.level.into(),
@@ -64,6 +66,7 @@ impl PoolFacts<'_> {
             allocated_bytes: self.allocated,
             free_bytes: self.info.size.saturating_sub(self.allocated),
             traffic: traffic(stats),
+            overhead: stats.overhead.into(),
             by_volume: by_volume(&self.volumes, stats),
             classes: Class::ALL.map(|class| class_latency(stats, class)).into(),
             txgs: txgs(stats),

@@ -113,6 +113,15 @@ impl Engine {
         self.pools[child.pool as usize].sole_buffer(child.disk, child.work)
     }
 
+    /// Whether a child is overhead of a txg: it carries no bytes, so the driver asks no store and reports
+    /// [`Input::Done`](crate::Input::Done).
+    pub fn is_overhead(&self, id: ZioId) -> bool {
+        self.sent_child(id).is_some_and(|child| {
+            let pool = &self.pools[child.pool as usize];
+            pool.is_beside(child.disk, child.work)
+        })
+    }
+
     /// Whether the driver may leave a child's bytes on the disk until it sends the clients' replies. This is
     /// allowed if the child reads only for these replies, and if the disk keeps these bytes, or newer bytes
     /// of the same blocks, until the replies are sent.
@@ -166,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// The number of dirty bytes in all pools, as their throttles count them.
+    /// The number of dirty bytes of clients in all pools.
     pub fn dirty(&self) -> u64 {
         self.pools.iter().map(Pool::dirty_bytes).sum()
     }

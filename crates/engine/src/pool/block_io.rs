@@ -101,4 +101,6 @@ pub(super) enum Retry {
     Commit {
         disk: usize,
     },
+    /// The zio without bytes with this id.
+    Beside(u32),
 }

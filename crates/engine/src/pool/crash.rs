@@ -26,7 +26,10 @@ impl Pool {
     /// Loses everything that is in memory. Returns the lost txgs, each with its dirty bytes. Before this
     /// call, the engine has made orphans of the zios at the disks.
     pub(crate) fn crash(&mut self, step: &mut Step<'_>) -> Vec<(u64, u64)> {
-        let dirty_of = |(txg, _)| (txg, self.throttle.dirty_of(txg));
+        let dirty_of = |(txg, _)| {
+            let metadata = self.overhead.dirty_of(txg);
+            (txg, self.throttle.dirty_of(txg) - metadata)
+        };
         let lost = self.txgs.live().map(dirty_of);
         let lost = lost.filter(|(_, dirty)| *dirty > 0).collect();
         self.drop_requests(step);
@@ -54,6 +57,7 @@ impl Pool {
         self.txgs.begin_anew(step.now);
         self.throttle
             .begin_anew(self.throttle_config, &self.tunables, self.txgs.open());
+        self.overhead.begin_anew(self.wants_overhead());
         for leaf in &mut self.disks {
             leaf.queue.forget_all();
             leaf.sync_failed = false;

@@ -75,6 +75,7 @@ impl Pool {
                 Retry::Commit { disk } => self.sync_disk(disk, SyncFor::Txg, step),
                 Retry::Block { volume, block } => self.repeat_block(volume, block, step),
                 Retry::Extent(id) => self.repeat_extent(id, step),
+                Retry::Beside(id) => self.repeat_beside(id, step),
             }
         }
     }

@@ -133,6 +133,7 @@ impl Pool {
             length: part.rows * self.volumes[write.volume].block_size,
             tag: Tag::Write(id).pack(),
             alone: false,
+            beside: false,
         }
     }
 
@@ -210,7 +211,7 @@ impl Pool {
         let rest = u64::from(volume.block_size - write.retired);
         self.let_go(write.volume, write.block, write.content, step);
         self.throttle.retired(step.now, txg, rest);
-        self.settled(txg, step);
+        self.block_settled(write.volume, write.block, txg, step);
     }
 
     /// Notes that memory has a replacement for the version that is being written, so the block stays dirty.
@@ -239,7 +240,7 @@ impl Pool {
         let size = u64::from(target.block_size);
         free_content(content, step);
         self.throttle.retired(step.now, txg, size);
-        self.settled(txg, step);
+        self.block_settled(volume, block, txg, step);
     }
 
     /// Resumes the requests that wait for a block, now that a write of it has ended.
@@ -410,6 +411,7 @@ impl Pool {
             Tag::Write(id) => self.side_written(id, outcome, step),
             Tag::Read(id) => self.side_read(disk, id, outcome, step),
             Tag::Repair => self.piece_done(disk, outcome, step),
+            Tag::Beside(id) => self.side_beside(id, outcome, step),
         }
     }
 
@@ -435,7 +437,7 @@ impl Pool {
                 }
             }
             Tag::Read(id) => Some(self.reads[id].zio),
-            Tag::Repair => None,
+            Tag::Repair | Tag::Beside(_) => None,
         }
     }
 
@@ -449,6 +451,7 @@ impl Pool {
             Tag::Write(id) => self.writes[id].content.buf(),
             Tag::Read(id) => Some(self.reads[id].buf),
             Tag::Repair => self.mirrors.as_ref().and_then(|mirrors| mirrors.buf()),
+            Tag::Beside(_) => None,
         }
     }
 }

@@ -202,6 +202,12 @@ impl Pool {
             }
             sync.at = found.end;
         }
+        if is_done
+            && self.txgs.syncing() == Some(sync.txg)
+            && let Some(rest) = self.enlist_metadata(sync.txg, sync.metadata)
+        {
+            (sync.metadata, is_done) = (rest, false);
+        }
         self.push_batches(step.now);
         if is_done {
             (0..self.disks.len()).for_each(|disk| self.pump(disk, step));

@@ -82,6 +82,9 @@ pub(super) struct Sync {
     pub(super) has_extents: bool,
     /// The first block of the volume that the job still has to look at.
     pub(super) at: u32,
+    /// The first metadata that the job still has to look at: a volume, and a place in its metadata. Metadata
+    /// comes after all blocks.
+    pub(super) metadata: (usize, u32),
 }
 
 /// An extent that has been written to the disks.

@@ -1,6 +1,7 @@
 //! Pools: disks joined by a layout, the volumes carved from them, and the path of a write from its
 //! acknowledgement to the disks.
 
+mod beside;
 mod block_io;
 mod blocks;
 mod config;
@@ -18,6 +19,7 @@ mod limits;
 mod locks;
 mod mirror_record;
 mod mirrors;
+mod overhead;
 mod placement;
 mod places;
 #[expect(clippy::module_inception)]

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Modelled on OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. Three things differ. A block has one
-//! place on the disks, its home, and is written there (no allocator, no metadata, no ZIL). There is no cache
-//! of clean blocks. A FLUSH writes to the disks the blocks that it must make durable.
+//! place on the disks, its home, and is written there (no allocator, no ZIL). There is no cache of clean
+//! blocks. A FLUSH writes the blocks that it must make durable to their homes.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -20,6 +20,7 @@ use super::cut::Cut;
 use super::jobs::{Jobs, TOUCHED_MAX};
 use super::limits::{check_layout, limits};
 use super::mirrors::Mirrors;
+use super::overhead::Overhead;
 use super::placement::Placement;
 use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
@@ -32,7 +33,7 @@ use super::txg::Txgs;
 use super::unplaced::Unplaced;
 use super::volume::Volume;
 use crate::command::Action;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
 #[derive(Debug)]
@@ -52,6 +53,7 @@ pub(crate) struct Pool {
     pub(super) tunables: Tunables,
     pub(super) throttle: Throttle,
     pub(super) txgs: Txgs,
+    pub(super) overhead: Overhead,
     pub(super) volumes: Vec<Volume>,
     pub(super) requests: Requests,
     pub(super) writes: Slab<BlockWrite>,
@@ -67,8 +69,7 @@ pub(crate) struct Pool {
     pub(super) failing: u32,
     /// How many disks must still sync for the syncing txg; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,
-    /// For each disk, the writes of a sync. The lists are empty between syncs, and are kept so that their
-    /// memory can be reused.
+    /// For each disk, the writes of a sync. The lists are kept only for their memory.
     pub(super) batches: Vec<Vec<Queued>>,
     deadline: Instant,
     /// Work on many blocks, which takes more than one step.
@@ -138,6 +139,7 @@ impl Pool {
             throttle: Throttle::new(config.throttle, &config.tunables, Txgs::FIRST),
             tunables: config.tunables,
             txgs: Txgs::new(now),
+            overhead: Overhead::default(),
             volumes: Vec::new(),
             requests: Requests::default(),
             writes: Slab::default(),
@@ -175,6 +177,7 @@ impl Pool {
         let base = self.room_for(config)?;
         self.volumes.push(Volume::new(config, base));
         let place = self.volumes.len() - 1;
+        self.overhead_of_volume(place);
         if place == 0 && config.write == WritePolicy::Back {
             self.fill_pipeline(step);
         }
@@ -339,6 +342,7 @@ impl Pool {
             leaf.limits = limits(&self.tunables, leaf.disk.rotational);
         }
         self.throttle.tuned(step.now, &self.tunables);
+        self.decide_overhead();
         if self.is_degraded() && self.tunables.fails_on_error() {
             self.fail_held_back(Errno::Io, step);
         }
@@ -482,10 +486,6 @@ impl Pool {
         request.outcome = outcome;
         request.completed = step.now;
         step.actions.push(Action::Complete(id, outcome));
-    }
-
-    pub(super) fn txg_timeout(&self) -> Duration {
-        Duration::from_secs(self.tunables.get(Tunable::TxgTimeout))
     }
 }
 

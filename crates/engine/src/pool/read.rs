@@ -122,6 +122,7 @@ impl Pool {
             length: self.volumes[read.volume].block_size,
             tag: Tag::Read(id).pack(),
             alone: false,
+            beside: false,
         };
         self.disks[disk].queue.push(step.now, queued);
         self.pump(disk, step);

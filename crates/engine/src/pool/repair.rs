@@ -187,6 +187,7 @@ impl Pool {
             length,
             tag: Tag::Repair.pack(),
             alone: true,
+            beside: false,
         };
         self.disks[disk].queue.push(step.now, queued);
         self.pump(disk, step);

@@ -12,6 +12,8 @@ use crate::zio::{DiskId, Op};
 pub struct PoolStats {
     /// The number of acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
+    /// The number of dirty bytes of metadata, which the throttle counts, too.
+    pub dirty_metadata: u64,
     /// Whether writes of acknowledged data fail on a disk. The pool repeats these writes.
     pub degraded: bool,
     /// The number of writes that wait for admission.
@@ -28,7 +30,10 @@ pub struct PoolStats {
     pub queued: Traffic,
     /// The zios that reached the disks.
     pub disks: Traffic,
-    /// The traffic of each volume, in the order of the configuration. Repairs of mirrors belong to no volume.
+    /// The overhead of txgs within `queued` and `disks`: zios without bytes, for which no client asked.
+    pub overhead: VolumeTraffic,
+    /// The traffic of each volume, in the order of the configuration. Repairs of mirrors and the overhead of
+    /// txgs belong to no volume.
     pub by_volume: Vec<VolumeTraffic>,
     /// The regions of the pool's mirrors; `None` if the pool has no mirrors.
     pub mirrors: Option<MirrorStats>,
@@ -82,6 +87,8 @@ pub struct ThrottleLevel {
 pub struct PoolState {
     /// The number of acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
+    /// The number of dirty bytes of metadata, which the throttle counts, too.
+    pub dirty_metadata: u64,
     /// The number of writes that wait for admission.
     pub throttled: u32,
     /// Whether the sides of a mirror may differ.

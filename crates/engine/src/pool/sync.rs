@@ -7,11 +7,11 @@ use super::jobs::{Job, Sync};
 use super::places::Part;
 use super::pool::Pool;
 use super::stats::Class;
-use super::step::{Step, SyncFor};
+use super::step::Step;
 use super::tunable::Tunable;
 use super::volume::slot_of;
 use crate::bytes::{Move, Span};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Outcome};
 
 impl Pool {
@@ -31,6 +31,7 @@ impl Pool {
             }
             self.txgs.quiesce(step.now);
             self.throttle.txg_opened(self.txgs.open());
+            self.decide_overhead();
             return true;
         }
         let Some(txg) = self.txgs.next_to_sync() else {
@@ -43,6 +44,10 @@ impl Pool {
         true
     }
 
+    pub(super) fn txg_timeout(&self) -> Duration {
+        Duration::from_secs(self.tunables.get(Tunable::TxgTimeout))
+    }
+
     /// Begins to queue all dirty blocks and extents of a txg for the disks.
     fn send_txg_home(&mut self, txg: u64, step: &mut Step<'_>) {
         let sync = Sync {
@@ -50,6 +55,7 @@ impl Pool {
             volume: 0,
             has_extents: false,
             at: 0,
+            metadata: (0, 0),
         };
         self.begin_job(Job::Sync(sync), step);
     }
@@ -105,18 +111,18 @@ impl Pool {
         }
     }
 
-    /// Makes the disks sync once the whole txg is on them.
+    /// Begins the end of the txg once all its blocks are on the disks. Without overhead, the disks only sync.
     pub(super) fn commit_if_home(&mut self, step: &mut Step<'_>) {
-        if self.commit.is_some() || !self.txgs.all_home() {
+        let has_begun = self.commit.is_some() || self.overhead.tail.is_some();
+        if has_begun || !self.txgs.all_home() {
             return;
         }
-        self.commit = Some(self.disks.len() as u32);
-        for disk in 0..self.disks.len() {
-            self.sync_disk(disk, SyncFor::Txg, step);
+        if !self.go_on_with_tail(step) {
+            self.sync_disks(step);
         }
     }
 
-    /// Notes that a disk has synced. When the last disk has synced, the txg ends.
+    /// Notes that a disk has synced. When the last disk has synced for the last time, the txg ends.
     pub(super) fn disk_synced(&mut self, disk: usize, outcome: Outcome, step: &mut Step<'_>) {
         let failed = outcome.is_err();
         let had_failed = core::mem::replace(&mut self.disks[disk].sync_failed, failed);
@@ -137,6 +143,9 @@ impl Pool {
             return;
         }
         self.commit = None;
+        if self.overhead.tail.is_some() && self.go_on_with_tail(step) {
+            return;
+        }
         let (disks, timeout) = (self.reached_disks(), self.txg_timeout());
         if let Some(done) = self.txgs.committed(step.now, disks, timeout) {
             self.throttle.synced(done.number, done.took);
@@ -165,7 +174,7 @@ impl Pool {
                 let buf = step.buffers.allocate(length);
                 step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
                 self.put_version(0, block, Content::Bytes(buf), step);
-                self.throttle.prefill(step.now, open, size);
+                self.throttle.dirtied_beside(step.now, open, size);
             }
             self.txgs.want_quiesce();
             self.advance_txgs(step);

@@ -9,6 +9,8 @@ pub(super) enum Tag {
     Write(u32),
     /// The read with this id.
     Read(u32),
+    /// One side's part in the zio without bytes with this id.
+    Beside(u32),
 }
 
 impl Tag {
@@ -17,17 +19,19 @@ impl Tag {
     pub(super) fn pack(self) -> u32 {
         match self {
             Tag::Repair => 0,
-            Tag::Read(id) => id << 1 | 1,
-            Tag::Write(id) => (id + 1) << 1,
+            Tag::Read(id) => 3 * id + 1,
+            Tag::Write(id) => 3 * id + 2,
+            Tag::Beside(id) => 3 * id + 3,
         }
     }
 
     #[inline]
     pub(super) fn unpack(tag: u32) -> Tag {
-        match tag {
-            0 => Tag::Repair,
-            _ if tag & 1 == 1 => Tag::Read(tag >> 1),
-            _ => Tag::Write((tag >> 1) - 1),
+        match (tag, tag % 3) {
+            (0, _) => Tag::Repair,
+            (_, 1) => Tag::Read(tag / 3),
+            (_, 2) => Tag::Write(tag / 3),
+            _ => Tag::Beside(tag / 3 - 1),
         }
     }
 }
@@ -38,8 +42,14 @@ mod tests {
 
     #[test]
     fn tags_are_small_and_dense() {
-        let tags = [Tag::Repair, Tag::Read(0), Tag::Write(0), Tag::Read(1)];
-        assert_eq!(tags.map(Tag::pack), [0, 1, 2, 3]);
+        let tags = [
+            Tag::Repair,
+            Tag::Read(0),
+            Tag::Write(0),
+            Tag::Beside(0),
+            Tag::Read(1),
+        ];
+        assert_eq!(tags.map(Tag::pack), [0, 1, 2, 3, 4]);
         assert_eq!(tags.map(|tag| Tag::unpack(tag.pack())), tags);
     }
 }

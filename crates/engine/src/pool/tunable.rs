@@ -140,6 +140,8 @@ tunables! {
         "Legacy throttle: how long a write waits when its txg is 7/8 full.";
     DirtyRetire "dirty_retire" Unit::Choice(&["logical", "physical"]), 0, 1, |_| 0,
         "Whether a block stops being dirty when all its copies are written (2.2 and later), or part by part, with each copy (2013 to 2.1).";
+    TxgOverhead "txg_overhead" Unit::Choice(&["off", "on"]), 0, 1, |_| 1,
+        "Whether a txg of `openzfs` has indirect blocks and dnodes, later passes and uberblocks, which are dirty data and writes beside the data.";
     MirrorRead "mirror_read" Unit::Choice(&["balanced", "primary"]), 0, 1, |_| 0,
         "Whether a mirror is read from the side with fewer zios, or from the first.";
     FailMode "failmode" Unit::Choice(&["wait", "continue"]), 0, 1, |_| 0,
@@ -261,6 +263,11 @@ impl Tunables {
     /// Whether each copy that has been written retires its share of a block's dirty bytes.
     pub(crate) fn retires_physically(&self) -> bool {
         self.get(Tunable::DirtyRetire) == 1
+    }
+
+    /// Whether txgs have overhead, if the throttle is OpenZFS's.
+    pub(crate) fn has_overhead(&self) -> bool {
+        self.get(Tunable::TxgOverhead) == 1
     }
 
     /// Whether a mirror is read from its first side only.

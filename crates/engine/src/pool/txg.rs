@@ -18,7 +18,8 @@ pub(super) struct Txgs {
     closed: Option<Txg>,
     syncing: Option<Txg>,
     done: VecDeque<TxgStats>,
-    /// For each txg, the number of its dirty blocks and extents that are not yet on the disks.
+    /// For each txg, the number of its dirty blocks, with those of metadata, and extents that are not yet on
+    /// the disks.
     standing: [u32; TXGS],
     last_sync: Instant,
     /// When the last committed txg reached the disks.
@@ -85,8 +86,8 @@ impl Txgs {
         self.syncing.is_some() || self.last_committed.is_some_and(|at| at >= since)
     }
 
-    /// Counts an extent or a block that has just become dirty in the open txg. The block had no version in
-    /// this txg before.
+    /// Counts an extent or a block, also one of metadata, that has just become dirty in the open txg. The
+    /// block had no version in this txg before.
     #[inline]
     pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
         let standing = &mut self.standing[slot_of(self.open.number)];
@@ -113,6 +114,11 @@ impl Txgs {
     pub(super) fn all_home(&self) -> bool {
         let home = |txg: Txg| self.standing[slot_of(txg.number)] == 0;
         self.syncing.is_some_and(home)
+    }
+
+    /// Whether a txg has dirty blocks or extents.
+    pub(super) fn is_dirty(&self, txg: u64) -> bool {
+        self.standing[slot_of(txg)] > 0
     }
 
     /// Notes that a request waits until the open txg is on the disks.

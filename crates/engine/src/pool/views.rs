@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::block_io::Then;
 use super::pool::{Leaf, Pool};
 use super::request::Request;
-use super::stats::{PoolState, PoolStats, Traffic};
+use super::stats::{PoolState, PoolStats, Traffic, VolumeTraffic};
 use super::step::{Child, SyncFor, Work};
 use super::tag::Tag;
 use super::tunable::Tunables;
@@ -21,12 +21,18 @@ impl Pool {
         let txgs = self.txgs.stats(now, self.reached_disks(), dirty_of);
         let mut stats = PoolStats {
             degraded: self.is_degraded(),
-            dirty: self.throttle.dirty(),
+            dirty: self.dirty_bytes(),
+            dirty_metadata: self.overhead.dirty(),
             throttled: self.throttle.waiting(),
             write_limit: self.throttle.write_limit(),
             level: self.throttle.level(),
             admissions: self.throttle.admissions(),
             disks: self.reached_disks(),
+            overhead: VolumeTraffic {
+                queued: self.overhead.queued,
+                disks: self.overhead.disks,
+                ..VolumeTraffic::default()
+            },
             mirrors: self.mirrors.as_ref().map(|mirrors| mirrors.stats()),
             txgs: txgs.collect(),
             ..PoolStats::default()
@@ -42,14 +48,15 @@ impl Pool {
         stats
     }
 
-    /// The number of dirty bytes in the pool, as the throttle counts them.
+    /// The number of dirty bytes of clients in the pool. The throttle also counts metadata.
     pub(crate) fn dirty_bytes(&self) -> u64 {
-        self.throttle.dirty()
+        self.throttle.dirty() - self.overhead.dirty()
     }
 
     pub(crate) fn state(&self) -> PoolState {
         PoolState {
-            dirty: self.throttle.dirty(),
+            dirty: self.dirty_bytes(),
+            dirty_metadata: self.overhead.dirty(),
             throttled: self.throttle.waiting(),
             repairs: self
                 .mirrors
@@ -122,7 +129,7 @@ impl Pool {
                 let is_mirrored = self.members[read.member].len() > 1;
                 !is_mirrored && matches!(read.then, Then::Reply { .. })
             }
-            Tag::Write(_) | Tag::Repair => false,
+            Tag::Write(_) | Tag::Repair | Tag::Beside(_) => false,
         };
         self.placement.is_none() && members.all(|member| is_for_reply(member.tag))
     }

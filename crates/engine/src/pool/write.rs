@@ -170,6 +170,9 @@ impl Pool {
         let added = if before.is_none() { size } else { 0 };
         let open = self.txgs.open();
         self.throttle.dirtied(step.now, open, u64::from(added));
+        if before.is_none() {
+            self.dirty_above(volume, block, step);
+        }
         if let Some(before) = before.filter(|before| *before != content) {
             self.discard(volume, block, before, step);
         }

@@ -1,7 +1,7 @@
 //! Tests that a volume returns the bytes that were written to it, with every layout and policy.
 
-use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, WritePolicy};
-use dashpot_engine::{Op, Random, ZioId};
+use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunable, WritePolicy};
+use dashpot_engine::{Op, PoolId, Random, ZioId};
 
 use crate::machine::Machine;
 
@@ -47,7 +47,16 @@ fn trim(model: &mut [u8], range: &std::ops::Range<usize>) {
 
 /// Runs one random zio at a time, and checks its result before the next.
 fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) {
-    let mut machine = Machine::new(members, layout, policy, BLOCK, SIZE, seed);
+    run_on(
+        Machine::new(members, layout, policy, BLOCK, SIZE, seed),
+        members,
+        layout,
+        policy,
+        seed,
+    );
+}
+
+fn run_on(mut machine: Machine, members: &[usize], layout: Layout, policy: Policy, seed: u64) {
     let mut random = Random::new(seed);
     let mut model = vec![0u8; SIZE as usize];
     for number in 0..400u32 {
@@ -101,6 +110,9 @@ fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) {
         }
     }
     while machine.advance() {}
+    let tunables = machine.engine.tunables(PoolId(0)).unwrap();
+    let has_overhead = tunables.get(Tunable::TxgOverhead) == 1;
+    assert_eq!(machine.overhead > 0, has_overhead, "seed {seed}");
     let end = match layout {
         Layout::Static => machine.on_disk(members, 0),
         // No data is dirty any more, so the read comes from the disks.
@@ -125,6 +137,23 @@ fn a_volume_holds_what_was_written() {
                     run(members, layout, policy, seed);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_volume_beside_overhead_holds_what_was_written() {
+    for seed in 0..5 {
+        for (members, layout) in [
+            (LAYOUTS[0], Layout::Static),
+            (LAYOUTS[3], Layout::Static),
+            (LAYOUTS[2], Layout::Dynamic),
+        ] {
+            let policy = (ThrottleConfig::OpenZfs, WritePolicy::Back);
+            let mut machine = Machine::new(members, layout, policy, BLOCK, SIZE, seed);
+            machine.tune(Tunable::DirtyDataMax, 4 << 20);
+            machine.tune(Tunable::TxgOverhead, 1);
+            run_on(machine, members, layout, policy, seed);
         }
     }
 }

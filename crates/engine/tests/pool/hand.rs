@@ -41,6 +41,8 @@ impl Hand {
         let members = members.map(|sides| (0..*sides).map(|_| side()).collect());
         let members = members.collect();
         let mut values = Tunables::new(8 << 30);
+        // Most tests count zios, so they ask for overhead if they want it.
+        values.set(Tunable::TxgOverhead, 0).expect("a tunable");
         values.set_all(tunables.iter().copied()).expect("tunables");
         let config = PoolConfig {
             members,
@@ -101,6 +103,20 @@ impl Hand {
             client: ClientId(0),
             op,
             fua,
+            offset,
+            length,
+            arrived: self.now,
+        };
+        self.step(Input::SubmitToVolume(zio));
+    }
+
+    pub(crate) fn submit_to(&mut self, volume: u32, id: u32, op: Op, offset: u64, length: u32) {
+        let zio = Zio {
+            id: ZioId(id),
+            device: VolumeId(volume),
+            client: ClientId(0),
+            op,
+            fua: false,
             offset,
             length,
             arrived: self.now,

@@ -47,6 +47,8 @@ pub(crate) struct Machine {
     pub(crate) most_touched: u64,
     /// The largest number of moves in one step. Freeing a buffer counts as a move, too.
     pub(crate) most_moved: usize,
+    /// How many zios without bytes the disks have had.
+    pub(crate) overhead: usize,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }
 
@@ -76,6 +78,7 @@ impl Machine {
         tunables
             .set(Tunable::DirtyDataMax, 40 * u64::from(block_size))
             .unwrap();
+        tunables.set(Tunable::TxgOverhead, 0).unwrap();
         let config = PoolConfig {
             members: members.collect(),
             layout,
@@ -111,6 +114,7 @@ impl Machine {
             sync_takes: 2_000,
             most_touched: 0,
             most_moved: 0,
+            overhead: 0,
             ended: Vec::new(),
         }
     }
@@ -298,11 +302,10 @@ impl Machine {
         (pending.map(u64::from).sum(), dirty)
     }
 
-    /// Changes how much data may be dirty.
-    pub(crate) fn set_dirty_max(&mut self, bytes: u64) {
+    pub(crate) fn tune(&mut self, tunable: Tunable, value: u64) {
         let tune = Command::Tune {
             pool: PoolId(0),
-            changes: vec![(Tunable::DirtyDataMax, bytes)],
+            changes: vec![(tunable, value)],
         };
         self.step(Input::Command(CommandId(4), tune));
     }
@@ -387,6 +390,11 @@ impl Machine {
     }
 
     fn work(&mut self, id: ZioId, zio: &Zio) {
+        if self.engine.is_overhead(id) {
+            assert_eq!(self.engine.segments(id).count(), 0);
+            self.overhead += 1;
+            return;
+        }
         let segments: Vec<Segment> = self.engine.segments(id).collect();
         let disk = &mut self.disks[zio.device.0 as usize];
         let mut at = zio.offset as usize;

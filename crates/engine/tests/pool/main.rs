@@ -13,5 +13,6 @@ mod lent;
 mod locks;
 mod machine;
 mod memory;
+mod overhead;
 mod parts;
 mod repair;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dashpot_engine::pool::{Layout, ThrottleConfig, WritePolicy};
+use dashpot_engine::pool::{Layout, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{Command, Input, Op, PoolId, Random, VolumeId, Wait, ZioId};
 
 use crate::bytes::{LAYOUTS, Policy, policies};
@@ -51,7 +51,7 @@ impl Run {
     fn new(members: &[usize], layout: Layout, policy: Policy, seed: u64) -> Run {
         let size = BLOCKS * BLOCK;
         let mut machine = Machine::new(members, layout, policy, BLOCK as u32, size, seed);
-        machine.set_dirty_max(size);
+        machine.tune(Tunable::DirtyDataMax, size);
         let zeroes = Version {
             byte: 0,
             submitted: 0,
@@ -228,7 +228,7 @@ fn most_touched(op: Op) -> u64 {
     let policy = (ThrottleConfig::None, WritePolicy::Back);
     let size = BLOCKS * BLOCK;
     let mut machine = Machine::new(&[1], Layout::Static, policy, BLOCK as u32, size, 1);
-    machine.set_dirty_max(4 * size);
+    machine.tune(Tunable::DirtyDataMax, 4 * size);
     for block in 0..BLOCKS {
         machine.submit(
             ZioId(0),
@@ -273,7 +273,7 @@ fn long_writes_and_reads_and_a_power_cut_take_short_steps() {
         {
             let what = format!("{members:?} {layout:?} {policy:?}, FUA {fua}");
             let mut machine = Machine::new(members, layout, policy, BLOCK as u32, size, 1);
-            machine.set_dirty_max(4 * size);
+            machine.tune(Tunable::DirtyDataMax, 4 * size);
             // The write begins and ends within a block.
             let bytes: Vec<u8> = (100..size - 100).map(|at| (at / 7) as u8).collect();
             machine.submit(ZioId(1), Op::Write, fua, 100, bytes.clone());

@@ -22,6 +22,9 @@ impl Shard {
         submission: &mut Option<Submission<'_>>,
     ) -> Option<Outcome> {
         let zio = self.engine.child(id)?;
+        if self.engine.is_overhead(id) {
+            return Some(Ok(()));
+        }
         let device = Device::Disk(zio.device);
         let moves = matches!(zio.op, Op::Read | Op::Write);
         if moves && !self.unfinished.may_move(zio.length) {

@@ -22,6 +22,7 @@ fn pool(name: &str) -> PoolInterval {
             writes: 3_000,
             bytes_written: 3_000 << 17,
         },
+        overhead: Default::default(),
         by_volume: Vec::new(),
         classes: Box::new(Class::ALL.map(ClassInterval::empty)),
         txgs: Vec::new(),

@@ -20,7 +20,7 @@ mod sectors;
 mod tests;
 mod views;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dashpot_engine::{Buf, DiskId, Engine, Move, Op, Outcome, Random, Segment, Span, Zio, ZioId};
 
@@ -45,6 +45,8 @@ pub(crate) struct Checker {
     clients: Vec<Option<ClientWork>>,
     /// The work that disks have begun and not ended, by zio.
     disks: BTreeMap<ZioId, DiskWork>,
+    /// The zios at the disks that carry no bytes.
+    overhead: BTreeSet<ZioId>,
     /// The block size of each volume.
     block_sizes: Vec<u32>,
 }
@@ -88,6 +90,7 @@ impl Checker {
             views: Views::new(scenario),
             clients: Vec::new(),
             disks: BTreeMap::new(),
+            overhead: BTreeSet::new(),
             block_sizes: scenario.volumes.iter().map(|v| v.block_size).collect(),
         }
     }
@@ -282,6 +285,11 @@ impl Checker {
         }
     }
 
+    /// Notes that a disk begins to work on a zio without bytes, which changes no content.
+    pub(crate) fn overhead(&mut self, zio: ZioId) {
+        self.overhead.insert(zio);
+    }
+
     /// Checks that at most one write to a block is in flight.
     fn check_overlap(&self, work: &DiskWork) -> Checked {
         let writes = |work: &DiskWork| matches!(work.op, Op::Write | Op::Zero | Op::Trim);
@@ -311,6 +319,9 @@ impl Checker {
 
     /// Moves the bytes of a finished zio to where they belong.
     pub(crate) fn finished(&mut self, zio: ZioId) -> Checked {
+        if self.overhead.remove(&zio) {
+            return Ok(());
+        }
         let work = self.disks.remove(&zio);
         let work = work.ok_or_else(|| format!("zio {} is done, but never began", zio.0))?;
         if zio.is_child() {

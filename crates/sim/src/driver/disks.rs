@@ -14,6 +14,10 @@ impl Simulation {
             return Err(self.violation(format!("zio {} is started, but there is none", id.0)));
         };
         self.check(|checker, engine| {
+            if engine.is_overhead(id) {
+                checker.overhead(id);
+                return Ok(());
+            }
             let segments: Vec<Segment> = engine.segments(id).collect();
             checker.started(&zio, segments)
         })?;

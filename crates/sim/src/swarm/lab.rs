@@ -166,6 +166,7 @@ fn tunables(dice: &mut Dice) -> Tunables {
     for (tunable, value) in [
         (Tunable::DirtyDataMax, dice.within(1, 64) * 4096),
         (Tunable::TxgTimeout, 1),
+        (Tunable::TxgOverhead, dice.within(0, 1)),
         (Tunable::WriteLimitMin, dice.within(1, 64) * 4096),
         (Tunable::WriteLimitOverride, dice.one_of(&[0, 1 << 16])),
     ] {
@@ -202,6 +203,7 @@ pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
         (Tunable::TxgSynctimeMs, most * 20),
         (Tunable::ThrottleDelay, most * 1_000_000),
         (Tunable::DirtyRetire, most % 2),
+        (Tunable::TxgOverhead, most % 2),
     ])
 }
 

@@ -7,7 +7,7 @@
 
 use crate::common::{ms, workload, writes};
 use dashpot_engine::inject::{GroupId, RuleSpec};
-use dashpot_engine::pool::{Layout, ThrottleConfig, Tunables, WritePolicy};
+use dashpot_engine::pool::{Layout, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{DiskId, Duration, Instant, Op};
 use dashpot_rules::{PoolSpec, VolumeSpec};
 use dashpot_sim::Simulation;
@@ -47,6 +47,9 @@ fn client(flush_every: Option<u64>) -> WorkloadSpec {
 }
 
 fn lab(layout: Layout, write: WritePolicy, client: WorkloadSpec) -> Scenario {
+    let mut tunables = Tunables::new(8 * GIB);
+    // Only data goes to the disk with the shorter queue.
+    tunables.set(Tunable::TxgOverhead, 0).unwrap();
     Scenario {
         seed: 1,
         disks: disks(),
@@ -56,7 +59,7 @@ fn lab(layout: Layout, write: WritePolicy, client: WorkloadSpec) -> Scenario {
             members: vec![vec![0], vec![1]],
             layout,
             throttle: ThrottleConfig::OpenZfs,
-            tunables: Tunables::new(8 * GIB),
+            tunables,
         }],
         volumes: vec![VolumeSpec {
             name: "tank/foo".into(),

@@ -21,9 +21,9 @@ fn equal_seeds_give_equal_runs() {
     assert_ne!(run_seed(7), run_seed(8));
 }
 
-/// Sums the counts of a pool's volumes.
+/// Sums the counts of a pool's volumes, and of the overhead of its txgs.
 fn sum(pool: &PoolStats, of: fn(&VolumeTraffic) -> Traffic) -> Traffic {
-    let each = pool.by_volume.iter().map(of);
+    let each = pool.by_volume.iter().chain([&pool.overhead]).map(of);
     each.fold(Traffic::default(), |sum, one| Traffic {
         reads: sum.reads + one.reads,
         bytes_read: sum.bytes_read + one.bytes_read,

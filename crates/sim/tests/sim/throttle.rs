@@ -5,6 +5,7 @@
 
 use crate::common::{workload, writes};
 use dashpot_engine::histogram::{Histogram, lower_bound};
+use dashpot_engine::inject::Service;
 use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Instant, Op};
 use dashpot_rules::{PoolSpec, VolumeSpec};
@@ -88,6 +89,16 @@ fn after(simulation: &mut Simulation, seconds: u64) -> Histogram {
     writes.at_lab.as_deref().cloned().unwrap_or_default()
 }
 
+/// The latencies of all clients.
+fn all_after(simulation: &mut Simulation, seconds: u64) -> Histogram {
+    let mut all = after(simulation, seconds);
+    for other in 1..simulation.scenario().workloads.len() {
+        let writes = simulation.results(other).unwrap().op(Op::Write);
+        all.merge(writes.at_lab.as_deref().unwrap());
+    }
+    all
+}
+
 /// How many of every 64,000 writes took at least `from` and less than `to`, in µs.
 fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     let within = latencies.buckets().filter(|(at, _)| {
@@ -149,10 +160,63 @@ fn legacy_lets_most_of_a_flood_in_at_once_and_a_thousand_wait_for_seconds() {
     assert_eq!(flood(Some(1)), [62_548, 39, 1_411]);
 }
 
+fn without_overhead(mut lab: Scenario) -> Scenario {
+    let tunables = &mut lab.pools[0].tunables;
+    tunables.set(Tunable::TxgOverhead, 0).unwrap();
+    lab
+}
+
+/// At the beginning of a txg, the first write of each client makes an indirect block dirty, and the delays
+/// grow. At its end these blocks leave memory all at once, and the delays shrink.
+#[test]
+fn the_overhead_of_txgs_spreads_the_latencies_and_keeps_the_mean() {
+    let flood = || {
+        let mut lab = lab(
+            ThrottleConfig::OpenZfs,
+            client(1, Duration::ZERO, None),
+            120,
+        );
+        let tunables = &mut lab.pools[0].tunables;
+        tunables.set(Tunable::DirtyDataMax, 64 * MIB).unwrap();
+        tunables.set(Tunable::Aggregation, 0).unwrap();
+        lab.disks[0].model = DiskModel {
+            service: Some(Service::Constant(Duration::from_millis(14))),
+            lanes: Some(8),
+            ..DiskModel::default()
+        };
+        let one = lab.workloads.remove(0);
+        let own = |at: u64| {
+            let mut one = one.clone();
+            if let Load::Closed { calls, inside, .. } = &mut one.load {
+                calls.region = Some((at * 16 * MIB, 16 * MIB));
+                *inside = Duration::from_micros(100);
+            }
+            one
+        };
+        lab.workloads = (0..32).map(own).collect();
+        lab
+    };
+    let latencies = |lab: Scenario| {
+        let mut simulation = Simulation::new(lab).unwrap();
+        let before = all_after(&mut simulation, 30);
+        all_after(&mut simulation, 120).since(&before)
+    };
+    let (with, without) = (latencies(flood()), latencies(without_overhead(flood())));
+    let (mean, other) = (with.mean().unwrap(), without.mean().unwrap());
+    assert!(mean.abs_diff(other) * 20 < other, "{mean} and {other}");
+    let deviation = |all: &Histogram| 1_000 * all.stddev_micros().unwrap();
+    let (with, without) = (deviation(&with), deviation(&without));
+    assert!(
+        with > 20 * without && with > mean / 10,
+        "{with} and {without} of {mean}"
+    );
+}
+
 #[test]
 fn openzfs_has_one_mode_where_little_says() {
     let client = client(1_000, Duration::ZERO, Some(GIB));
-    let mut simulation = Simulation::new(lab(ThrottleConfig::OpenZfs, client, 60)).unwrap();
+    let lab = without_overhead(lab(ThrottleConfig::OpenZfs, client, 60));
+    let mut simulation = Simulation::new(lab).unwrap();
     let before = after(&mut simulation, 30);
     let since = after(&mut simulation, 60).since(&before);
     assert_eq!(since.count() / 30, 12_800);

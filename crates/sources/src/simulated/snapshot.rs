@@ -216,6 +216,7 @@ impl PoolSnapshot {
             volumes: self.stats.volumes.since(earlier.stats.volumes),
             queued: self.stats.queued.since(earlier.stats.queued),
             traffic: self.stats.disks.since(earlier.stats.disks),
+            overhead: self.stats.overhead.since(earlier.stats.overhead),
             by_volume: self.by_volume_since(earlier),
             classes: Box::new(Class::ALL.map(class)),
             txgs: self.stats.txgs.clone(),

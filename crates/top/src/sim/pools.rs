@@ -22,7 +22,7 @@ pub(super) fn pool_look(
             ThrottleConfig::OpenZfs => "openzfs",
             ThrottleConfig::Legacy(_) => "legacy",
         },
-        dirty: stats.dirty,
+        dirty: stats.dirty + stats.dirty_metadata,
         level: stats.level,
         throttled: stats.throttled,
         written,

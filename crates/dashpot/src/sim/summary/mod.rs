@@ -7,7 +7,7 @@ use dashpot_engine::histogram::{Histogram, Moments, upper_bound};
 use dashpot_engine::pool::Admissions;
 use dashpot_engine::{Duration, Instant, Op};
 use dashpot_observe::{Outlasting, Percentiles};
-use dashpot_report::amplification::Levels;
+use dashpot_report::amplification::{Levels, Overhead};
 use dashpot_sim::scenario::{Load, Target, WorkloadSpec};
 use dashpot_sim::{Simulation, Unfinished};
 use dashpot_sources::simulated::{PoolSnapshot, call_wait, pools};
@@ -91,14 +91,15 @@ struct Bucket {
 }
 
 /// JSON: `{"pool": "tank", "volumes": traffic, "queued": traffic, "disks": traffic,
-/// "amplification": …, "admissions": …, "dirty_bytes": …, "throttled": …}`.
+/// "amplification": …, "overhead": …, "admissions": …, "dirty_bytes": …, "throttled": …}`.
 #[derive(Serialize)]
 struct PoolSummary {
     pool: String,
     #[serde(flatten)]
     levels: Levels,
+    overhead: Overhead,
     admissions: AdmissionsSummary,
-    /// How many bytes are dirty at the end of the simulation.
+    /// How many bytes, with those of metadata, are dirty at the end of the simulation.
     dirty_bytes: u64,
     /// How many writes the throttle holds back at the end of the simulation.
     throttled: u32,
@@ -243,8 +244,9 @@ impl PoolSummary {
         PoolSummary {
             pool: now.name.clone(),
             levels: Levels::of(volumes, queued, disks),
+            overhead: Overhead::of(stats.overhead.since(before.overhead)),
             admissions: AdmissionsSummary::between(before.admissions, stats.admissions),
-            dirty_bytes: stats.dirty,
+            dirty_bytes: stats.dirty + stats.dirty_metadata,
             throttled: stats.throttled,
         }
     }

@@ -17,6 +17,8 @@ pub(crate) struct Queued {
     /// Whether the queue must not join the I/O, because it was joined before and the joined I/O
     /// failed.
     pub(crate) alone: bool,
+    /// Whether the I/O carries no bytes. The queue joins such I/O only with its like.
+    pub(crate) beside: bool,
 }
 
 impl Queued {

@@ -47,8 +47,9 @@ pub(super) struct Waiting {
     /// The slot of each I/O, by its tag.
     slots: Vec<u32>,
     turns: [Sorted<Turn>; Class::ALL.len()],
-    /// The I/O that can be joined: one list for reads, and one for writes and zeroes.
-    by_offset: [Sorted<Spot>; 2],
+    /// The I/O that can be joined: one list for reads, one for writes and zeroes, and one for writes without
+    /// bytes.
+    by_offset: [Sorted<Spot>; 3],
     /// How many I/Os have arrived in FIFO classes.
     arrivals: u64,
 }
@@ -216,6 +217,7 @@ fn is_fifo(class: Class) -> bool {
 fn index_of(io: &Queued) -> Option<usize> {
     match io.op {
         _ if io.alone => None,
+        _ if io.beside => Some(2),
         Op::Read => Some(0),
         Op::Write | Op::Zero => Some(1),
         _ => None,

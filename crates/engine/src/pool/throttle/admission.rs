@@ -253,8 +253,9 @@ impl Throttle {
         self.signal(now);
     }
 
-    /// Adds dirty data that no write has made, for the full txgs that a pool starts with.
-    pub(crate) fn prefill(&mut self, now: Instant, txg: u64, bytes: u64) {
+    /// Adds dirty data of which no write has told the throttle: metadata, and the full txgs that a pool
+    /// starts with.
+    pub(crate) fn dirtied_beside(&mut self, now: Instant, txg: u64, bytes: u64) {
         self.promised += bytes;
         self.dirtied(now, txg, bytes);
     }

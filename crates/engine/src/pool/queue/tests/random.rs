@@ -109,6 +109,7 @@ impl Pair {
             length: length as u32,
             tag: tag as u32,
             alone: false,
+            beside: false,
         }
     }
 

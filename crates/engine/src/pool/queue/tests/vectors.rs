@@ -27,6 +27,7 @@ fn io(class: Class, tag: u32, offset: u64) -> Queued {
         length: 8 << 10,
         tag,
         alone: false,
+        beside: false,
     }
 }
 

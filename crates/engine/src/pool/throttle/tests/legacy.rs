@@ -21,7 +21,7 @@ fn full_pipeline(delay_slots: Option<u32>, dirty: u64) -> Throttle {
     throttle.txg_opened(OPEN + 1);
     throttle.sync_started(OPEN);
     throttle.txg_opened(OPEN + 2);
-    throttle.prefill(at(NOW), OPEN + 2, dirty);
+    throttle.dirtied_beside(at(NOW), OPEN + 2, dirty);
     throttle
 }
 
@@ -74,7 +74,7 @@ fn inflated_bytes_are_told_as_the_clients_know_them() {
         full_pipeline: None,
     };
     let mut throttle = Throttle::new(ThrottleConfig::Legacy(config), &tunables, OPEN);
-    throttle.prefill(at(NOW), OPEN, MIB);
+    throttle.dirtied_beside(at(NOW), OPEN, MIB);
     assert_eq!(throttle.level().filled, MIB);
     assert_eq!(throttle.level().stops_at, LIMIT / 24);
 }
@@ -108,7 +108,7 @@ fn the_delay_ends_when_the_txg_before_syncs_or_a_quiesce_is_asked_for() {
 fn a_full_txg_stops_writers_until_the_next_one_opens() {
     let mut throttle = full_pipeline(None, LIMIT - MIB);
     ask_all(&mut throttle, 0..1, 1);
-    throttle.prefill(at(NOW), OPEN + 2, MIB + 1);
+    throttle.dirtied_beside(at(NOW), OPEN + 2, MIB + 1);
     assert!(!throttle.wants_quiesce());
     // The first of these writes asks for a quiesce, and so ends the delay of write 0.
     ask_all(&mut throttle, 1..4, LIMIT / 2 + 1);
@@ -165,7 +165,7 @@ fn the_gone_free_their_slots_and_reservations() {
     throttle.forget(at(NOW), |_| true);
     // No bytes are reserved any more. If half of the earlier reservation still counted, the txg would be one
     // byte above the limit.
-    throttle.prefill(at(NOW), OPEN + 2, MIB - 1);
+    throttle.dirtied_beside(at(NOW), OPEN + 2, MIB - 1);
     ask_all(&mut throttle, 3..4, 1);
     assert!(!throttle.wants_quiesce());
 }
@@ -174,7 +174,7 @@ fn the_gone_free_their_slots_and_reservations() {
 fn a_sync_teaches_the_limit_what_the_disks_can_do() {
     let mut throttle = full_pipeline(None, 0);
     let txg = OPEN + 1;
-    throttle.prefill(at(0), txg, 100 * MIB);
+    throttle.dirtied_beside(at(0), txg, 100 * MIB);
     throttle.sync_started(txg);
     throttle.retired(at(NOW), txg, 100 * MIB);
     throttle.synced(txg, Duration::from_secs(1));

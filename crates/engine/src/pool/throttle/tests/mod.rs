@@ -32,7 +32,7 @@ fn tx(zio: u32, started: Instant, bytes: u64) -> Tx {
 /// A throttle with `dirty` bytes of dirty data.
 fn throttle(config: ThrottleConfig, tunables: &Tunables, dirty: u64) -> Throttle {
     let mut throttle = Throttle::new(config, tunables, OPEN);
-    throttle.prefill(at(0), OPEN, dirty);
+    throttle.dirtied_beside(at(0), OPEN, dirty);
     throttle
 }
 

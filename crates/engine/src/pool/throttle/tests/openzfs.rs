@@ -27,7 +27,7 @@ fn ask_all(throttle: &mut Throttle, us: u64, zios: core::ops::Range<u32>) -> Vec
 fn nobody_waits_up_to_the_mark() {
     let mut throttle = openzfs(MAX / 100 * 60);
     assert_eq!(ask_all(&mut throttle, 1_000, 0..1), [Verdict::Admitted]);
-    throttle.prefill(at(1_000), OPEN, 1_000);
+    throttle.dirtied_beside(at(1_000), OPEN, 1_000);
     assert_eq!(throttle.admissions().assigned, 1);
     assert_eq!(throttle.admissions().dirty_delay, 0);
     assert_eq!(ask_all(&mut throttle, 1_000, 1..2), [Verdict::Waits]);
@@ -99,7 +99,7 @@ fn one_whose_delay_ends_this_moment_goes_on_and_the_next_is_one_delay_later() {
 fn one_that_has_slept_is_not_stopped_any_more() {
     let mut throttle = openzfs(80_000);
     ask_all(&mut throttle, 1_000, 0..2);
-    throttle.prefill(at(1_000), OPEN, 30_000);
+    throttle.dirtied_beside(at(1_000), OPEN, 30_000);
     assert_eq!(
         run(&mut throttle, OPEN, 1),
         [(0, at(1_500)), (1, at(2_000))]
@@ -196,7 +196,7 @@ fn without_a_policy_there_is_only_the_stop() {
 fn a_txg_above_a_fifth_of_the_maximum_wants_to_be_synced() {
     let mut throttle = openzfs(MAX / 5);
     assert!(!throttle.wants_sync(OPEN));
-    throttle.prefill(at(0), OPEN + 1, MAX / 5 + 1);
+    throttle.dirtied_beside(at(0), OPEN + 1, MAX / 5 + 1);
     assert!(throttle.wants_sync(OPEN + 1) && !throttle.wants_sync(OPEN));
     assert_eq!(
         (throttle.dirty(), throttle.dirty_of(OPEN)),

@@ -57,7 +57,7 @@ impl Flood {
         };
         for _ in 0..2 {
             let limit = flood.throttle.write_limit().unwrap();
-            flood.throttle.prefill(flood.now, flood.open, limit);
+            flood.throttle.dirtied_beside(flood.now, flood.open, limit);
             flood.quiesce();
         }
         flood
