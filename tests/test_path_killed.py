@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from conftest import BINARY, HANG_LIMIT, eventually, run
-from test_path import PYTHON, places  # noqa: F401
+from test_path import PYTHON, places, zombie  # noqa: F401
 
 # A child makes a call. The parent prints the child's process id, and waits for the end of its standard input.
 CHILD = """
@@ -123,3 +123,32 @@ def test_a_thread_with_the_number_of_a_killed_one_is_held_for_its_whole_time(pla
     done = run(*namespace, BINARY, "run", "-d", f"wal=path:{wal}", "-r", "-D 1s", "--",
                PYTHON, "-c", REUSED, wal / "f", BINARY)
     assert int(done.stdout) >= 1_000_000_000
+
+
+# Makes processes in sessions of their own, which make no call that is held, and writes their numbers.
+FAMILY = """
+import os, sys, time
+log = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+for generation in range(4):
+    os.setsid() if generation else None
+    os.write(log, f"{os.getpid()}\\n".encode())
+    if os.fork() and os.fork():
+        break
+time.sleep(1000)
+"""
+
+
+def test_all_processes_of_a_program_are_killed_with_dashpot(places, tmp_path):  # noqa: F811
+    wal, log = places[0], tmp_path / "log"
+    process = subprocess.Popen([BINARY, "run", "-d", f"wal=path:{wal}", "--", PYTHON, "-c", FAMILY, log])
+    # One process, its two children, and so on.
+    eventually(lambda: log.exists() and log.read_text().count("\n") == 15, "all processes")
+    process.kill()
+    process.wait(HANG_LIMIT)
+    pids = log.read_text().split()
+    try:
+        eventually(lambda: all(zombie(pid) for pid in pids), "the end of all processes")
+    finally:
+        for pid in pids:
+            if not zombie(pid):
+                os.kill(int(pid), 9)

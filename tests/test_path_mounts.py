@@ -1,6 +1,7 @@
 """Path disks: a directory that is mounted at several places, in dashpot's namespace of mounts and in others."""
 
 import os
+import shutil
 
 import pytest
 
@@ -93,3 +94,36 @@ def test_a_root_of_a_program_has_its_own_files(files, tmp_path, root, more, matc
         files / "f", 5,
     )
     assert (rule["matched"], rule["held"]) == (matched, matched)
+
+
+# An overlay over two file systems, in which a file of the lower one has a device number that the directories do not
+# have. Another name of that file is in the disk's directory.
+OVERLAY = (
+    "-t tmpfs lower other && mkdir other/d other/o && touch other/d/f && ln other/d/f other/o/x "
+    "&& mount -t tmpfs upper mnt && mkdir mnt/u mnt/w "
+    "&& mount -t overlay -o lowerdir=other,upperdir=mnt/u,workdir=mnt/w overlay wal"
+)
+# Two subvolumes, which have device numbers of their own.
+SUBVOLUMES = (
+    "-t tmpfs image other && truncate -s 128M other/i && mkfs.btrfs -q other/i >other/said && mount -o loop other/i wal "
+    "&& btrfs -q subvolume create wal/d && btrfs -q subvolume create wal/o && touch wal/o/x"
+)
+# Syncs the file system of a file, and the file.
+SYNCS_ALL = """
+import ctypes, os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+directory = os.open(os.path.dirname(sys.argv[1]), os.O_RDONLY)
+print(int(os.fstat(file).st_dev != os.fstat(directory).st_dev))
+assert ctypes.CDLL(None).syncfs(file) == 0
+os.fsync(file)
+"""
+
+
+@pytest.mark.parametrize(("words", "matched"), [(OVERLAY, 2), (SUBVOLUMES, 1)], ids=["overlay", "btrfs"])
+def test_a_file_system_is_known_whatever_device_numbers_its_files_have(files, tmp_path, words, matched):
+    if words == SUBVOLUMES and not (shutil.which("mkfs.btrfs") and shutil.which("btrfs")):
+        pytest.skip("apt-get install btrfs-progs")
+    program = [PYTHON, "-c", SYNCS_ALL, files / "o/x"]
+    done, rule = counted(files / "d", tmp_path, *program, under=mounted(files, words))
+    assert done.stdout == ("1\n" if words == OVERLAY else "0\n")
+    assert rule["matched"] == matched

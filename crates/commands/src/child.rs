@@ -108,9 +108,10 @@ pub(crate) async fn run_with(
         .arg(std::process::id().to_string())
         .arg(program.map_or(OsStr::new(""), |it| it.socket().as_os_str()))
         .arg(program.map(Program::types).unwrap_or_default())
-        .arg(match program.is_none_or(Program::dies_along) {
-            true => DIES_ALONG,
-            false => "",
+        .arg(match program {
+            None => DIES_ALONG,
+            // The keeper decides what becomes of the program, and it must find the program's children, too.
+            Some(_) => "",
         })
         .args(command)
         .envs(variables.iter().map(|(name, value)| (name, value)));

@@ -8,6 +8,7 @@
 
 use std::env::args_os;
 use std::io::{self, Read, Write};
+use std::num::NonZeroI32;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -16,12 +17,13 @@ use std::process::{Command, ExitCode, Stdio};
 use clap::ValueEnum;
 use dashpot_cli::OnLoss;
 use dashpot_sys::seccomp::{Answer, CallId, Listener};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::descriptors::{self, GO, inherited};
 use super::ledger::Ledger;
+use super::tree::Tree;
 
 /// dashpot's socket to the keeper. When this socket closes, the keeper knows that dashpot has
 /// ended.
@@ -34,6 +36,7 @@ impl Keeper {
         listener: &Listener,
         ledger: &Ledger,
         on_loss: OnLoss,
+        program: NonZeroI32,
     ) -> io::Result<Keeper> {
         let (mut near, far) = UnixStream::pair()?;
         let word = on_loss.to_possible_value();
@@ -41,6 +44,7 @@ impl Keeper {
         Command::new("/proc/self/exe")
             .arg0(KEEPS)
             .args(word.as_ref().map(|word| word.get_name()))
+            .args([program.to_string(), std::process::id().to_string()])
             .env_clear()
             .stdin(Stdio::from(far))
             .stdout(Stdio::null())
@@ -72,13 +76,15 @@ pub fn become_keeper() -> Option<ExitCode> {
     }
     let word = words.next().unwrap_or_default();
     let on_loss = OnLoss::from_str(&word.to_string_lossy(), false).unwrap_or(OnLoss::Kill);
-    Some(match keep(on_loss) {
+    let mut number = || words.next()?.to_string_lossy().parse().ok();
+    let tree = Tree::of(number(), number());
+    Some(match keep(on_loss, tree) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })
 }
 
-fn keep(on_loss: OnLoss) -> io::Result<()> {
+fn keep(on_loss: OnLoss, tree: Tree) -> io::Result<()> {
     // Signals to dashpot's group, such as Ctrl-C, are not for the keeper. `setsid` fails only if the keeper
     // already leads a group of its own. In that case, signals to dashpot's group do not reach the keeper.
     let _ = rustix::process::setsid();
@@ -88,6 +94,7 @@ fn keep(on_loss: OnLoss) -> io::Result<()> {
     begin(&listener, &ledger)?;
     dashpot.write_all(&[GO])?;
     let mut keeping = Keeping {
+        tree,
         listener,
         on_loss,
         answers: false,
@@ -116,6 +123,8 @@ fn begin(listener: &Listener, ledger: &Ledger) -> io::Result<()> {
 }
 
 struct Keeping {
+    /// The processes of the program.
+    tree: Tree,
     listener: Listener,
     on_loss: OnLoss,
     /// Whether the keeper answers calls itself.
@@ -131,6 +140,10 @@ impl Keeping {
                 Ok(1..) => (self.on_loss, self.answers) = (OnLoss::Pass, true),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => {
+                    if self.on_loss == OnLoss::Kill {
+                        self.tree.look_for_orphans();
+                        self.tree.kill();
+                    }
                     self.answer_received(ledger)?;
                     return Ok(false);
                 }
@@ -156,16 +169,19 @@ impl Keeping {
 
     /// Waits until dashpot has said something or has ended. If the keeper answers calls, a call also ends the
     /// wait.
-    fn wait(&self, dashpot: Option<&UnixStream>) -> io::Result<[PollFlags; 2]> {
+    fn wait(&mut self, dashpot: Option<&UnixStream>) -> io::Result<[PollFlags; 2]> {
         let wanted = match self.answers {
             true => PollFlags::IN,
             false => PollFlags::empty(),
         };
+        let looks = dashpot.is_some() && self.on_loss == OnLoss::Kill;
+        let timeout = looks.then_some(BETWEEN_LOOKS);
         let calls = PollFd::new(&self.listener, wanted);
         let mut polled = vec![calls];
         polled.extend(dashpot.map(|dashpot| PollFd::new(dashpot, PollFlags::IN)));
         loop {
-            match poll(&mut polled, None) {
+            match poll(&mut polled, timeout.as_ref()) {
+                Ok(0) => self.tree.look_for_orphans(),
                 Ok(_) => break,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -212,5 +228,10 @@ impl Keeping {
     }
 }
 
+/// How often the keeper looks for orphans of the program, if it has to kill them with dashpot.
+const BETWEEN_LOOKS: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 /// The name under which dashpot starts the keeper.
 const KEEPS: &str = "dashpot-keeps-calls";

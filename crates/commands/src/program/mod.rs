@@ -8,6 +8,7 @@ mod descriptors;
 pub(super) mod filtered;
 pub(crate) mod keeper;
 mod ledger;
+mod tree;
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -37,7 +38,6 @@ pub(super) struct Program {
     /// The address at which commands reach dashpot's API.
     api: Address,
     socket: PathBuf,
-    on_loss: OnLoss,
     /// The types of calls that the filter reports to dashpot.
     types: OpSet,
     following: JoinHandle<anyhow::Result<Option<Following>>>,
@@ -78,7 +78,6 @@ impl Program {
             handle,
             api: api.clone(),
             socket,
-            on_loss,
             types,
             following,
         })
@@ -92,11 +91,6 @@ impl Program {
     /// The types of calls that the program's filter reports to dashpot, as text.
     pub(super) fn types(&self) -> String {
         format_types(self.types)
-    }
-
-    /// Whether the program ends with dashpot.
-    pub(super) fn dies_along(&self) -> bool {
-        self.on_loss == OnLoss::Kill
     }
 
     /// Prints which disks have held a call for at least this long. A thread receives most signals only when
@@ -211,7 +205,7 @@ fn follow(
     let peer = socket_peercred(stream)?;
     let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
     let ledger = Ledger::new()?;
-    let keeper = Keeper::start(&listener, &ledger, on_loss)
+    let keeper = Keeper::start(&listener, &ledger, on_loss, pid)
         .context("cannot start the keeper of the program's calls")?;
     let for_program = ForProgram {
         ledger,

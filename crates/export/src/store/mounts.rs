@@ -20,6 +20,8 @@ pub(crate) struct Mount {
     pub(crate) point: PathBuf,
     /// The device or the name that the file system was mounted from.
     pub(crate) source: PathBuf,
+    /// Whether files of this file system may have other device numbers than the file system has.
+    pub(crate) spans_devices: bool,
 }
 
 impl Mount {
@@ -41,11 +43,14 @@ impl Mount {
         let (root, point) = (unescaped(words.next()?), unescaped(words.next()?));
         // The optional words end with a dash. The file system's type and source come after the dash.
         words.find(|word| *word == b"-")?;
+        let kind = words.next()?;
         Some(Mount {
             device: (major.parse().ok()?, minor.parse().ok()?),
             root,
             point,
-            source: unescaped(words.nth(1)?),
+            source: unescaped(words.next()?),
+            // Each subvolume and each layer has a number of its own.
+            spans_devices: matches!(kind, b"btrfs" | b"overlay"),
         })
     }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use dashpot_engine::{Op, OpSet};
 use dashpot_rules::CallFiles;
 use dashpot_sys::seccomp::{Call, Place, Status, SystemCall};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, major};
 
 use super::kinds::{Part, Range, Target, parts};
 use super::mapped::{Mapped, mapped};
@@ -33,8 +33,11 @@ pub(super) struct Files {
 #[derive(Debug)]
 struct OfDisk {
     files: CallFiles,
-    /// The device number of the file system that contains the disk's directory.
+    /// The device number of the disk's directory. All files with this number are in the file system of the
+    /// directory.
     device: u64,
+    /// The number of that file system, if some of its files may have other device numbers.
+    spanning: Option<(u32, u32)>,
     /// The id of the mount that contains the disk's directory.
     mount: u64,
 }
@@ -50,11 +53,14 @@ pub(super) struct Found {
 
 impl Files {
     pub(super) fn new(disks: Vec<CallFiles>) -> io::Result<Files> {
+        let mounts = std::fs::read(MOUNTS).unwrap_or_default();
         let of_disk = |files: CallFiles| {
             let status = Status::of(&files.path)?;
+            let mount = Mount::find(&mounts, status.mount).filter(|mount| mount.spans_devices);
             Ok(OfDisk {
                 files,
                 device: status.device,
+                spanning: mount.map(|mount| mount.device),
                 mount: status.mount,
             })
         };
@@ -135,10 +141,10 @@ impl Files {
     ) -> Result<Vec<usize>, Unknown> {
         match target {
             Target::Everything => Ok(self.all()),
-            Target::FileSystem => {
-                let status = subject.status(descriptor(arguments[0]))?;
-                Ok(self.with(|it| status.is_some_and(|status| status.device == it.device)))
-            }
+            Target::FileSystem => match subject.status(descriptor(arguments[0]))? {
+                None => Ok(Vec::new()),
+                Some(status) => self.in_file_system_of(&status, subject),
+            },
             Target::Mapped => {
                 let maps = subject.maps()?;
                 let files: Vec<Mapped> = mapped(&maps, arguments).map(|(_, it)| it).collect();
@@ -206,20 +212,30 @@ impl Files {
             if held.contains(&number) || !disk.is_mounted_elsewhere(place) {
                 continue;
             }
-            let [own, its] = match &mut lists {
+            let lists = match &mut lists {
                 Some(lists) => lists,
-                None => {
-                    lists.insert([std::fs::read(MOUNTS).unwrap_or_default(), subject.mounts()?])
-                }
+                None => lists.insert(Mounts::seen_by(subject)?),
             };
-            // The thread may be in another mount namespace.
-            let mount = place.status.mount;
-            let there = Mount::find(own, mount).or_else(|| Mount::find(its, mount));
-            if there.is_some_and(|there| disk.has_by(own, path, &there)) {
+            let there = lists.find(place.status.mount);
+            if there.is_some_and(|there| disk.has_by(&lists.own, path, &there)) {
                 held.push(number);
             }
         }
         Ok(held)
+    }
+
+    /// The disks whose directories are in the file system of a file.
+    fn in_file_system_of(
+        &self,
+        status: &Status,
+        subject: &mut Subject<'_, '_>,
+    ) -> Result<Vec<usize>, Unknown> {
+        if self.disks.iter().all(|disk| !disk.may_span(status)) {
+            return Ok(self.with(|disk| disk.device == status.device));
+        }
+        let there = Mounts::seen_by(subject)?.find(status.mount);
+        let there = there.ok_or(Unknown::NoMount)?.device;
+        Ok(self.with(|disk| disk.device == status.device || disk.spanning == Some(there)))
     }
 
     /// The path of the place leads this process to a file of these disks. Returns whether the path leads the
@@ -267,10 +283,11 @@ impl Files {
         if !is_file || status.names <= own {
             return Ok(held);
         }
-        for (number, disk) in self.disks.iter().enumerate() {
-            if held.contains(&number) || disk.device != status.device {
+        for number in self.in_file_system_of(&status, subject)? {
+            if held.contains(&number) {
                 continue;
             }
+            let disk = &self.disks[number];
             subject.may_take_long()?;
             match has_name(&disk.files, status.device, status.inode) {
                 Search::Found => held.push(number),
@@ -340,10 +357,17 @@ impl OfDisk {
         matches(&self.files, path)
     }
 
-    /// Whether a place is in the file system of the disk's directory, but in another mount of that file
+    /// Whether a place may be in the file system of the disk's directory, but in another mount of that file
     /// system.
     fn is_mounted_elsewhere(&self, place: &Place) -> bool {
-        place.status.device == self.device && place.status.mount != self.mount
+        let status = &place.status;
+        status.mount != self.mount && (status.device == self.device || self.may_span(status))
+    }
+
+    /// Whether a file with another device number may be in the file system of the disk's directory. Such
+    /// numbers are of no device, and have the major number 0.
+    fn may_span(&self, status: &Status) -> bool {
+        self.spanning.is_some() && status.device != self.device && major(status.device) == 0
     }
 
     /// Whether a path that is in the mount `there` leads to one of the disk's files.
@@ -352,6 +376,26 @@ impl OfDisk {
         let here = status.and_then(|status| Mount::find(mounts, status.mount));
         let path = here.and_then(|here| here.translated(path, there));
         path.is_some_and(|path| self.has(&path))
+    }
+}
+
+/// The lists of the mounts that this process and a thread see. The thread may be in another mount namespace.
+struct Mounts {
+    own: Vec<u8>,
+    its: Vec<u8>,
+}
+
+impl Mounts {
+    fn seen_by(subject: &mut Subject<'_, '_>) -> Result<Mounts, Unknown> {
+        Ok(Mounts {
+            own: std::fs::read(MOUNTS).unwrap_or_default(),
+            its: subject.mounts()?,
+        })
+    }
+
+    /// The mount with this id.
+    fn find(&self, mount: u64) -> Option<Mount> {
+        Mount::find(&self.own, mount).or_else(|| Mount::find(&self.its, mount))
     }
 }
 

@@ -26,6 +26,9 @@ pub(super) enum Unknown {
     /// The file has several names, and there are too many files to search for them.
     #[error("it has several names, and the directory has too many files to search")]
     TooMany,
+    /// The file is in a mount that neither this process nor the thread sees.
+    #[error("its mount has been detached, so its file system is not known")]
+    NoMount,
     /// Too many other calls are looked up.
     #[error("{0}")]
     Crowded(#[from] Crowded),
