@@ -33,6 +33,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(taken + skip as usize <= message.len() && !reply.is_empty());
         }
         Decoded::Ignored { taken } => assert!(taken <= message.len()),
+        Decoded::Call { .. } => panic!("the kernel makes no calls of programs"),
         Decoded::Extents { .. } => panic!("the kernel never asks for extents"),
         Decoded::Withdrawn { .. } => panic!("the kernel never withdraws a request"),
         Decoded::More | Decoded::Goodbye | Decoded::Broken => {}
