@@ -49,9 +49,9 @@ DATA = b"\x5a" * MIB
 
 
 @contextlib.contextmanager
-def flood(server):
-    """Reads at depth 1024."""
-    client = process.start(words(server.uri("flooded"), 3600, FLOOD_DEPTH), stdout=subprocess.PIPE)
+def flood(server, export="flooded", depth=FLOOD_DEPTH, *options):
+    """Reads at depth 1024, or another load."""
+    client = process.start(words(server.uri(export), 3600, depth, *options), stdout=subprocess.PIPE)
     try:
         yield
         if client.poll() is not None:

@@ -13,6 +13,11 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::from_nanos(read(ClockId::ThreadCPUTime))
 }
 
+/// How often this thread has waited for something other than a CPU.
+pub(crate) fn waits() -> u64 {
+    dashpot_sys::voluntary_switches()
+}
+
 /// How long the host has been suspended since it started. `CLOCK_BOOTTIME` counts the time during a
 /// suspension, and `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between reading one
 /// clock and the other.

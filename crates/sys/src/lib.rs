@@ -14,6 +14,7 @@ mod rights;
 mod ring;
 pub mod seccomp;
 mod shared;
+mod switches;
 mod trust;
 #[cfg(feature = "ublk")]
 pub mod ublk;
@@ -27,5 +28,6 @@ pub use priority::run_before_others;
 pub use rights::{User, with_rights_of};
 pub use ring::{Completion, Ring, Work, why_no_ring};
 pub use shared::SharedWords;
+pub use switches::voluntary_switches;
 pub use trust::Trusted;
 pub use wait::wait_for_events;

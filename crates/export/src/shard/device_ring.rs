@@ -70,9 +70,14 @@ impl DeviceRing {
         self.ring.as_mut().map_or(Ok(()), Ring::submit)
     }
 
+    /// Whether the ring has queued work to submit.
+    pub(super) fn has_queued(&mut self) -> bool {
+        self.ring.as_mut().is_some_and(Ring::has_queued)
+    }
+
     /// Whether the ring may have completions for the next pass to take, or has queued work to submit.
     pub(super) fn is_busy(&mut self) -> bool {
-        self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
+        self.is_rung || self.has_queued()
     }
 
     /// The next completion that the shard has not taken yet.

@@ -187,18 +187,27 @@ impl Shard {
             self.abort_departed();
             self.read_on(waiting);
             self.work_on();
-            self.device_ring.submit()?;
+            self.submit_to_ring()?;
             self.send_on();
             self.record();
             self.evict();
             self.end_stalls();
             self.advance_shutdown();
-            self.device_ring.submit()?;
+            self.submit_to_ring()?;
             self.end_pass(woke);
         }
         let synced = self.sync_stores();
         self.record_last(synced);
         self.loss()
+    }
+
+    /// Submits the work that is queued for the ring. The kernel may do some of it at once.
+    fn submit_to_ring(&mut self) -> io::Result<()> {
+        if self.device_ring.has_queued() {
+            self.timers.note_call(true);
+            self.device_ring.submit()?;
+        }
+        Ok(())
     }
 
     fn meet(&mut self, event: epoll::Event) {

@@ -123,6 +123,7 @@ impl Shard {
     fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
         let (offset, length) = (zio.offset, u64::from(zio.length));
         let store = self.stores.of_mut(Device::Disk(zio.device))?;
+        self.timers.note_call(store.may_wait());
         Some(match zio.op {
             Op::Read if store.reads_slowly(length) => Attempt::WouldBlock,
             Op::Read => {

@@ -330,6 +330,7 @@ impl Shard {
         let hole = false;
         let mut extents = vec![Extent { length, hole }];
         if let Some(store) = self.stores.of(self.exports.device(connection.export())) {
+            self.timers.note_call(store.may_wait());
             store.extents(question.offset, length, question.limit, &mut extents);
         }
         let reply = connection.extents_reply(question, &extents);

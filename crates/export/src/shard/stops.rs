@@ -6,6 +6,9 @@
 //! `CLOCK_BOOTTIME` advances more than `CLOCK_MONOTONIC`, the host was suspended for the difference. Less
 //! than 1 ms does not count as a stop, because an ordinary wake-up sometimes takes that long.
 //!
+//! A call to a file or a device can make the shard itself wait. If the thread has waited for anything since
+//! the first such call of a pass, the time without CPU is the shard's own, and no stop.
+//!
 //! A shard that sleeps until something arrives cannot tell whether it wakes late. So while clients are
 //! connected, the shard asks to be woken every 20 ms. Once a second has passed without requests and replies,
 //! it asks to be woken only once per second. The shard may count too little of a stop, by up to the interval
@@ -67,6 +70,9 @@ impl StopCounts {
 pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time.
     cpu: Duration,
+    /// How often the thread had waited before the first call of this pass that may wait. `None` if there was
+    /// no such call.
+    waits: Option<u64>,
     /// When the detector last read the CPU time and the suspensions at the end of a pass.
     read: Instant,
     /// The total time for which the host had been suspended when the clocks were last read.
@@ -84,7 +90,21 @@ impl StopDetector {
         let cpu = clock::cpu_time();
         let stopped = passed - (cpu - self.cpu);
         self.cpu = cpu;
+        let before = self.waits.take();
+        if before.is_some_and(|before| clock::waits() != before) {
+            return None;
+        }
         (stopped > STOP_MIN).then_some(stopped)
+    }
+
+    /// Notes that the shard is about to make a call that may wait.
+    pub(super) fn note_call(&mut self) {
+        self.waits.get_or_insert_with(clock::waits);
+    }
+
+    /// Begins a pass.
+    pub(super) fn begin(&mut self) {
+        self.waits = None;
     }
 
     /// At the end of a pass, reads the thread's CPU time and the host's suspensions, unless their last
@@ -177,6 +197,27 @@ mod tests {
         let stopped = watch.stopped(second);
         assert!(stopped.is_some_and(|stopped| stopped > Duration::from_millis(900)));
         assert_eq!(watch.stopped(STOP_MIN), None);
+    }
+
+    #[test]
+    fn time_in_which_the_shard_itself_has_waited_is_no_stop() {
+        let second = Duration::from_secs(1);
+        for (calls, waits, is_stop) in [
+            (true, true, false),
+            (true, false, true),
+            (false, true, true),
+        ] {
+            let mut watch = StopDetector::default();
+            watch.read(clock::now());
+            watch.begin();
+            if calls {
+                watch.note_call();
+            }
+            if waits {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            assert_eq!(watch.stopped(second).is_some(), is_stop, "{calls} {waits}");
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ impl Shard {
         let slot = self.slots.get_mut(id)?;
         slot.start();
         let store = self.stores.of_mut(slot.device())?;
+        self.timers.note_call(store.may_wait());
         let request = *slot.request();
         let (offset, length) = (request.offset, u64::from(request.length));
         let attempt = match request.operation {

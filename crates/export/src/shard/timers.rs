@@ -76,8 +76,17 @@ impl Timers {
         let woke = clock::now();
         let late = meant.map_or(Duration::ZERO, |meant| woke.since(meant));
         self.meter.begin(woke, late);
+        self.detector.begin();
         self.now = woke;
         Ok(overslept(meant, woke).map(|stopped| self.stopped(stopped)))
+    }
+
+    /// Notes that the shard is about to make a call. If the call `may_wait`, its wait is no stop.
+    #[inline]
+    pub(super) fn note_call(&mut self, may_wait: bool) {
+        if may_wait {
+            self.detector.note_call();
+        }
     }
 
     /// Reads the clock during a pass. Returns the stop if the host has kept the shard from running since the

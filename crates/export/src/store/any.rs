@@ -194,6 +194,11 @@ impl Store {
         }
     }
 
+    /// Whether a call can make the shard wait, although the store tries to avoid it.
+    pub(crate) fn may_wait(&self) -> bool {
+        matches!(self.innermost(), Store::File(_) | Store::Device(_))
+    }
+
     /// Whether the shard itself does trims and zeroing, which keep it busy if they are long.
     pub(crate) fn zeroes_in_memory(&self) -> bool {
         matches!(self, Store::Ram(_) | Store::Null | Store::Lossy(_))
