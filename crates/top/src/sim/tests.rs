@@ -127,7 +127,7 @@ fn a_rule_lives_on_a_simulated_disk() {
     assert_eq!(sim.glance().rules[0].rule, "-D 2ms -T read,write,zero");
     assert_eq!(
         ask(&mut sim, Ask::Clear { rule: 1 }).unwrap(),
-        "cleared rule 1"
+        "cleared rule 1; 5 I/Os are still held, until they are due"
     );
     assert!(sim.glance().rules.is_empty());
     // Ids are never used again, but names are.
