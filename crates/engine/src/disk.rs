@@ -8,7 +8,6 @@
 //! is exact, not rounded to scheduler ticks. A hold may come before the store's work, as in dm-delay. And
 //! zios are dropped when their connection is gone.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::client::{ClientId, Clients};
@@ -17,6 +16,7 @@ use crate::deadlines::Deadlines;
 use crate::depths::DepthTimes;
 use crate::flight::{Flight, Flights, State};
 use crate::inject::{Gaps, Injector, Kind, RuleId, RuleSpec};
+use crate::lines::{Line, Lines};
 use crate::occupancy::Occupancy;
 use crate::stats::{DiskStats, InFlight, Wait};
 use crate::suspension::Suspension;
@@ -38,7 +38,8 @@ pub(crate) struct Disk {
     pub(crate) stats: DiskStats,
     suspension: Option<Suspension>,
     /// Zios that wait for the disk to resume, in the order of arrival.
-    suspended: VecDeque<ZioId>,
+    suspended: Line,
+    lines: Lines<()>,
     /// The number of zios that are issued, and neither completed nor dropped.
     active: u32,
     /// The zios that are submitted, and neither replied to nor dropped.
@@ -55,7 +56,8 @@ impl Disk {
             clients: Clients::default(),
             stats: DiskStats::default(),
             suspension: None,
-            suspended: VecDeque::new(),
+            suspended: Line::EMPTY,
+            lines: Lines::default(),
             active: 0,
             occupancy: Occupancy::default(),
             closing: None,
@@ -75,7 +77,7 @@ impl Disk {
             self.complete(flight, Err(errno), ctx);
         } else if self.suspension.is_some() || !self.suspended.is_empty() {
             // A new zio also waits while the disk issues suspended zios, so that it overtakes none of them.
-            self.suspended.push_back(flight.zio.id);
+            self.lines.push_back(&mut self.suspended, flight.zio.id, ());
         } else {
             self.issue(flight, flight.submitted, ctx);
         }
@@ -236,16 +238,17 @@ impl Disk {
                 self.injector.abandon(ctx.now, flight, &mut gaps);
             }
         }
-        if gone.iter().any(|(_, state)| *state == State::Suspended) {
-            self.forget_suspended(flights);
-        }
         for (id, state) in gone {
             let Some(flight) = flights.get_mut(id) else {
                 continue;
             };
             match state {
                 State::Store | State::Abandoned | State::Ended => {}
-                State::Suspended | State::Reply => self.drop_zio(flight, ctx),
+                State::Suspended => {
+                    self.lines.take(&mut [&mut self.suspended], id);
+                    self.drop_zio(flight, ctx);
+                }
+                State::Reply => self.drop_zio(flight, ctx),
                 State::HeldBefore | State::Held => {
                     self.drop_zio(flight, ctx);
                     self.leave(ctx);
@@ -255,15 +258,6 @@ impl Disk {
         }
         let moved = self.injector.close_gaps(ctx.now, gaps);
         self.reschedule(&moved, flights, ctx);
-    }
-
-    /// Removes from the queue of suspended zios those that no longer wait.
-    fn forget_suspended(&mut self, flights: &Flights) {
-        let waits = |id: &ZioId| {
-            let flight = flights.get(*id);
-            flight.is_some_and(|flight| flight.state == State::Suspended)
-        };
-        self.suspended.retain(waits);
     }
 
     fn drop_zio(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
@@ -368,7 +362,7 @@ impl Disk {
             let answer = Err(CommandError::Resumed);
             ctx.actions.push(Action::Answer(waiter, answer));
         }
-        self.suspended.len() as u32
+        self.lines.count()
     }
 
     /// Issues at most `most` of the suspended zios, and returns whether there are no more to issue. If the
@@ -385,7 +379,7 @@ impl Disk {
             if self.suspension.is_some() {
                 return true;
             }
-            let Some(id) = self.suspended.pop_front() else {
+            let Some((id, ())) = self.lines.pop_front(&mut self.suspended) else {
                 return true;
             };
             if let Some(flight) = flights.get_mut(id)
@@ -412,7 +406,7 @@ impl Disk {
     /// already wait or are held.
     pub(crate) fn close(&mut self, errno: Errno) {
         self.closing = Some(errno);
-        self.suspended.clear();
+        (self.suspended, self.lines) = (Line::EMPTY, Lines::default());
     }
 
     /// Fails the zio with this order of issue, if it still waits or is held.

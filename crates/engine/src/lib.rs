@@ -29,6 +29,7 @@ mod heap;
 pub mod histogram;
 mod holds;
 pub mod inject;
+mod lines;
 mod occupancy;
 pub mod pool;
 mod random;

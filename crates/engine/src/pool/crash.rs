@@ -5,7 +5,6 @@
 //! and start in the order of their arrival when the cut has ended.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::block_io::Cause;
@@ -14,10 +13,11 @@ use super::cut::{Cut, Stage};
 use super::home::free_content;
 use super::jobs::Job;
 use super::pool::Pool;
-use super::request::{Phase, Requests};
+use super::request::Phase;
 use super::step::Step;
 use super::volume::Volume;
 use crate::command::Action;
+use crate::lines::{Line, Lines};
 use crate::time::Instant;
 use crate::zio::ZioId;
 
@@ -74,7 +74,7 @@ impl Pool {
         self.jobs.waiting.clear();
         self.retries.clear();
         self.unlocked.clear();
-        self.stalled.clear();
+        (self.stalled, self.lines) = (Line::EMPTY, Lines::default());
         self.failing = 0;
         self.commit = None;
     }
@@ -84,7 +84,7 @@ impl Pool {
             stage: Stage::Blocks,
             volume: 0,
             at: 0,
-            waiting: VecDeque::new(),
+            waiting: Line::EMPTY,
         }));
     }
 }
@@ -180,7 +180,8 @@ impl Pool {
     fn start_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
         // If other jobs of this step have let earlier requests go on, these requests go first.
         while self.resume_next(step) {}
-        let id = cut.waiting.pop_front();
+        let first = self.lines.pop_front(&mut cut.waiting);
+        let id = first.map(|(id, ())| id);
         let request = id.and_then(|id| self.requests.get(id));
         if let Some((zio, volume)) = request.map(|request| (request.zio, request.volume)) {
             let blocks = self.volumes[volume].blocks_of(&zio);
@@ -192,20 +193,22 @@ impl Pool {
         id.is_some()
     }
 
+    /// Makes a request wait for the end of a cut. Returns false if there is no cut.
+    pub(super) fn wait_for_cut(&mut self, id: ZioId, now: Instant) -> bool {
+        let Some(cut) = &mut self.cut else {
+            return false;
+        };
+        if let Some(request) = self.requests.get_mut(id) {
+            request.go_to(Phase::Cut, now);
+            self.lines.push_back(&mut cut.waiting, id, ());
+        }
+        true
+    }
+
     /// Removes a request from those that wait for the end of a cut.
     pub(super) fn leave_cut(&mut self, id: ZioId) {
         if let Some(cut) = &mut self.cut {
-            cut.waiting.retain(|other| *other != id);
-        }
-    }
-}
-
-impl Requests {
-    /// Makes a request wait for the end of a cut.
-    pub(super) fn wait_for_cut(&mut self, id: ZioId, cut: &mut Cut, now: Instant) {
-        if let Some(request) = self.get_mut(id) {
-            request.go_to(Phase::Cut, now);
-            cut.waiting.push_back(id);
+            self.lines.take(&mut [&mut cut.waiting], id);
         }
     }
 }
@@ -219,6 +222,7 @@ impl Volume {
         self.locked_runs.clear();
         self.partly_locked.clear();
         self.lock_queues.clear();
+        self.lock_lines = Lines::default();
         self.failing = 0;
     }
 }

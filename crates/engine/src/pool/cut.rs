@@ -1,8 +1,6 @@
 //! The state of a power cut whose work takes several steps.
 
-use alloc::collections::VecDeque;
-
-use crate::zio::ZioId;
+use crate::lines::Line;
 
 /// A power cut whose work has not ended.
 #[derive(Debug)]
@@ -12,7 +10,7 @@ pub(super) struct Cut {
     pub(super) volume: usize,
     pub(super) at: u32,
     /// Requests that came after the cut, in the order of arrival.
-    pub(super) waiting: VecDeque<ZioId>,
+    pub(super) waiting: Line,
 }
 
 /// The stages of a cut. A cut ends each stage for all volumes before it begins the next.

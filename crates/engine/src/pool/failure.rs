@@ -40,7 +40,7 @@ impl Pool {
     /// successfully.
     pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
         while !self.is_degraded()
-            && let Some(id) = self.stalled.pop_front()
+            && let Some((id, ())) = self.lines.pop_front(&mut self.stalled)
         {
             self.ask(id, step);
         }
@@ -61,7 +61,7 @@ impl Pool {
         }
         if let Some(request) = self.requests.get_mut(id) {
             request.go_to(Phase::Stalled, step.now);
-            self.stalled.push_back(id);
+            self.lines.push_back(&mut self.stalled, id, ());
         }
     }
 

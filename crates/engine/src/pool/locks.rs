@@ -14,6 +14,7 @@ use super::pool::Pool;
 use super::request::{Phase, Requests};
 use super::step::Step;
 use super::volume::{Piece, Volume};
+use crate::lines::Line;
 use crate::zio::ZioId;
 
 impl Pool {
@@ -94,15 +95,15 @@ impl Pool {
         }
     }
 
-    /// Takes a request out of the queue for a block's lock.
+    /// Takes a request out of the queue for a block's lock. If the request is already in `unlocked`, it stays
+    /// there: no request that has ended takes a lock.
     pub(super) fn leave_lock_queue(&mut self, id: ZioId, block: u32) {
-        self.unlocked.retain(|other| *other != id);
         let Some(request) = self.requests.get(id) else {
             return;
         };
         let volume = &mut self.volumes[request.volume];
         if let Some(queue) = volume.lock_queues.get_mut(&block) {
-            queue.retain(|other| *other != id);
+            volume.lock_lines.take(&mut [queue], id);
             // If it was this request's turn, the next request would otherwise wait for ever.
             let next = volume.next_for_lock(block, &self.requests);
             self.unlocked.extend(next);
@@ -208,10 +209,10 @@ impl Volume {
 
     fn queue_for_lock(&mut self, id: ZioId, block: u32, has_turn: bool) {
         self.locks.edit(block, |lock| lock.wanted = true);
-        let queue = self.lock_queues.entry(block).or_default();
+        let queue = self.lock_queues.entry(block).or_insert(Line::EMPTY);
         match has_turn {
-            true => queue.push_front(id),
-            false => queue.push_back(id),
+            true => self.lock_lines.push_front(queue, id, ()),
+            false => self.lock_lines.push_back(queue, id, ()),
         }
     }
 
@@ -221,7 +222,7 @@ impl Volume {
             return None;
         }
         let queue = self.lock_queues.get(&block)?;
-        let next = queue.front().copied().filter(|id| {
+        let next = queue.first().filter(|id| {
             let zio = requests.get(*id).map(|request| request.zio);
             let mut pieces = zio.into_iter().flat_map(|zio| self.lock_pieces(&zio));
             let piece = pieces.find(|piece| piece.end() > block);
@@ -229,7 +230,7 @@ impl Volume {
         });
         let queue = self.lock_queues.get_mut(&block)?;
         if next.is_some() {
-            queue.pop_front();
+            self.lock_lines.pop_front(queue);
         }
         if queue.is_empty() {
             self.lock_queues.remove(&block);

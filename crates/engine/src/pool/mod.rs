@@ -7,6 +7,7 @@ mod blocks;
 mod config;
 mod crash;
 mod cut;
+mod early_ends;
 mod edges;
 mod extent_home;
 mod extents;

@@ -33,6 +33,7 @@ use super::txg::Txgs;
 use super::unplaced::Unplaced;
 use super::volume::Volume;
 use crate::command::Action;
+use crate::lines::{Line, Lines};
 use crate::time::Instant;
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
@@ -63,7 +64,9 @@ pub(crate) struct Pool {
     /// Requests that are next for a lock, and that this step still has to resume.
     pub(super) unlocked: VecDeque<ZioId>,
     /// Clients' writes that wait until the pool is no longer degraded.
-    pub(super) stalled: VecDeque<ZioId>,
+    pub(super) stalled: Line,
+    /// The requests of `stalled`, and those that wait for the end of a cut.
+    pub(super) lines: Lines<()>,
     /// The number of blocks and extents whose last write failed, plus the number of disks whose last sync
     /// failed. The pool is degraded while any are left.
     pub(super) failing: u32,
@@ -146,7 +149,8 @@ impl Pool {
             reads: Slab::default(),
             retries: VecDeque::new(),
             unlocked: VecDeque::new(),
-            stalled: VecDeque::new(),
+            stalled: Line::EMPTY,
+            lines: Lines::default(),
             failing: 0,
             commit: None,
             deadline: Instant::NEVER,
@@ -224,9 +228,8 @@ impl Pool {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
-        match &mut self.cut {
-            Some(cut) => self.requests.wait_for_cut(id, cut, step.now),
-            None => self.start(id, zio.op, step),
+        if !self.wait_for_cut(id, step.now) {
+            self.start(id, zio.op, step);
         }
         self.settle(step);
     }
@@ -262,28 +265,6 @@ impl Pool {
         }
         let total = now.since(request.zio.arrived);
         stats.record_reply(total, offered.since(request.submitted));
-    }
-
-    /// Aborts the zios of a connection that is gone. A zio whose blocks a disk works on is dropped
-    /// when the disk is done.
-    pub(crate) fn abort(&mut self, ids: &[ZioId], step: &mut Step<'_>) {
-        self.throttle.forget(step.now, |zio| ids.contains(&zio));
-        for id in ids {
-            let Some(request) = self.requests.get_mut(*id) else {
-                continue;
-            };
-            request.aborted = true;
-            match request.phase {
-                Phase::Locking(next) => self.leave_lock_queue(*id, next),
-                Phase::Throttled => {}
-                Phase::Stalled => self.stalled.retain(|other| other != id),
-                Phase::Cut => self.leave_cut(*id),
-                Phase::Reply => {}
-                Phase::Reading | Phase::Writing | Phase::Syncing => continue,
-            }
-            self.finish(*id, Ok(()), step);
-        }
-        self.settle(step);
     }
 
     /// Handles a child that has ended.
@@ -343,6 +324,7 @@ impl Pool {
         }
         self.throttle.tuned(step.now, &self.tunables);
         self.decide_overhead();
+        self.sync_if_full();
         if self.is_degraded() && self.tunables.fails_on_error() {
             self.fail_held_back(Errno::Io, step);
         }
@@ -358,47 +340,6 @@ impl Pool {
         self.drains = true;
         self.stop_repairing(step);
         self.settle(step);
-    }
-
-    /// Fails the writes that wait, and every later zio.
-    pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
-        self.closing = Some(errno);
-        self.stop_repairing(step);
-        let waiting = self
-            .requests
-            .ids(|phase| matches!(phase, Phase::Locking(_)));
-        // First fail the zios that wait for locks. Otherwise these zios would get the locks of the zios
-        // that fail below.
-        for id in waiting {
-            if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
-                self.leave_lock_queue(id, next);
-                self.finish(id, Err(errno), step);
-            }
-        }
-        self.fail_held_back(errno, step);
-        self.cut.iter_mut().for_each(|cut| cut.waiting.clear());
-        for id in self.requests.ids(|phase| phase == Phase::Cut) {
-            self.finish(id, Err(errno), step);
-        }
-        // The other zios wait for disks whose rules are about to be removed. A disk without its rules answers
-        // too early, so these zios fail when the disk is done.
-        for id in self.requests.ids(|phase| phase != Phase::Reply) {
-            if let Some(request) = self.requests.get_mut(id) {
-                request.outcome = request.outcome.and(Err(errno));
-            }
-        }
-        self.settle(step);
-    }
-
-    /// Fails the writes that have their locks but have not been admitted.
-    pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
-        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled);
-        let waiting = self.requests.ids(held_back);
-        self.throttle.forget(step.now, |_| true);
-        self.stalled.clear();
-        for id in waiting {
-            self.finish(id, Err(errno), step);
-        }
     }
 }
 

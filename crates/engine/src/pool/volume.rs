@@ -1,6 +1,6 @@
 //! A volume: a run of blocks on every member of its pool, and the versions of its blocks in memory.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::block_io::Edge;
@@ -11,9 +11,10 @@ use super::jobs::TOUCHED_MAX;
 use super::stats::VolumeTraffic;
 use super::table::Table;
 use super::watchers::Watchers;
+use crate::lines::{Line, Lines};
 use crate::occupancy::Occupancy;
 use crate::stats::DiskStats;
-use crate::zio::{Op, VolumeId, Zio, ZioId};
+use crate::zio::{Op, VolumeId, Zio};
 
 #[derive(Debug)]
 pub(super) struct Volume {
@@ -35,7 +36,9 @@ pub(super) struct Volume {
     /// The old content of blocks that requests replace only in part.
     pub(super) edges: BTreeMap<u32, Edge>,
     /// Requests that wait for the lock of a block, in the order of arrival.
-    pub(super) lock_queues: BTreeMap<u32, VecDeque<ZioId>>,
+    pub(super) lock_queues: BTreeMap<u32, Line>,
+    /// The requests of these queues.
+    pub(super) lock_lines: Lines<()>,
     /// Requests that wait until a block is on the disks.
     pub(super) watchers: Watchers,
     /// The number of blocks and extents whose last write to the disks failed.
@@ -94,6 +97,7 @@ impl Volume {
             locked_runs: BTreeMap::new(),
             edges: BTreeMap::new(),
             lock_queues: BTreeMap::new(),
+            lock_lines: Lines::default(),
             watchers: Watchers::default(),
             failing: 0,
             traffic: VolumeTraffic::default(),

@@ -16,3 +16,4 @@ mod memory;
 mod overhead;
 mod parts;
 mod repair;
+mod tuned;

@@ -6,11 +6,10 @@
 //! Writers that a quiesce releases still belong to the txg that quiesces, so the pool takes them out before
 //! the next txg opens.
 
-use alloc::collections::VecDeque;
-
 use super::dirty::Dirty;
 use super::legacy::{Attempt, Legacy};
 use super::openzfs::{Marks, WakeUps};
+use crate::lines::{Line, Lines};
 use crate::pool::config::ThrottleConfig;
 use crate::pool::stats::{Admissions, ThrottleLevel};
 use crate::pool::tunable::Tunables;
@@ -45,13 +44,15 @@ pub(crate) struct Throttle {
     dirty: Dirty,
     /// Writes that wait until dirty data falls below the hard stop or, in the legacy throttle, until the next
     /// txg opens.
-    stopped: VecDeque<Tx>,
+    stopped: Line,
     /// Writes that sleep, the earliest wake-up first.
-    sleepers: VecDeque<Sleeper>,
+    sleepers: Line,
     /// Writes that wait for a delay slot of the legacy throttle.
-    behind: VecDeque<Tx>,
+    behind: Line,
     /// Writes that the throttle has released, and that the pool has not yet taken out.
-    ready: VecDeque<Ready>,
+    ready: Line,
+    /// The writes of these four lines.
+    pub(super) waiting: Lines<Waiter>,
     admissions: Admissions,
     /// How many bytes the last admitted write, or the current part of a long write, may still make dirty.
     promised: u64,
@@ -68,16 +69,18 @@ enum Policy {
     Legacy(Legacy),
 }
 
+/// A write that waits.
 #[derive(Clone, Copy, Debug)]
-struct Sleeper {
-    wake: Instant,
+pub(super) struct Waiter {
     tx: Tx,
+    /// If the write is admitted, when it wakes. A write that is not admitted tries again when it is ready.
+    wakes: Option<Instant>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Ready {
-    Admitted(Tx),
-    TriesAgain(Tx),
+impl Waiter {
+    fn tries_again(tx: Tx) -> Waiter {
+        Waiter { tx, wakes: None }
+    }
 }
 
 impl Throttle {
@@ -92,10 +95,11 @@ impl Throttle {
             policy,
             marks: Marks::new(tunables),
             dirty: Dirty::default(),
-            stopped: VecDeque::new(),
-            sleepers: VecDeque::new(),
-            behind: VecDeque::new(),
-            ready: VecDeque::new(),
+            stopped: Line::EMPTY,
+            sleepers: Line::EMPTY,
+            behind: Line::EMPTY,
+            ready: Line::EMPTY,
+            waiting: Lines::default(),
             admissions: Admissions::default(),
             promised: 0,
             coming: 0,
@@ -182,15 +186,15 @@ impl Throttle {
 
     /// The moment at which to call [`Throttle::wake`].
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        self.sleepers.front().map(|sleeper| sleeper.wake)
+        self.waiting.get(self.sleepers.first()?)?.wakes
     }
 
     /// Admits the writers whose delays have ended, even if much data is dirty by now.
     pub(crate) fn wake(&mut self, now: Instant) {
         while self.next_wake().is_some_and(|wake| wake <= now) {
-            let first = self.sleepers.pop_front();
-            self.ready
-                .extend(first.map(|first| Ready::Admitted(first.tx)));
+            if let Some((id, first)) = self.waiting.pop_front(&mut self.sleepers) {
+                self.waiting.push_back(&mut self.ready, id, first);
+            }
         }
     }
 
@@ -198,13 +202,13 @@ impl Throttle {
     /// for the next writer.
     pub(crate) fn pop_admitted(&mut self, now: Instant) -> Option<ZioId> {
         loop {
-            let tx = match self.ready.pop_front() {
-                Some(Ready::Admitted(tx)) => {
+            let tx = match self.waiting.pop_front(&mut self.ready) {
+                Some((_, Waiter { tx, wakes: Some(_) })) => {
                     self.policy.slept(tx);
                     self.assign(tx);
                     return Some(tx.zio);
                 }
-                Some(Ready::TriesAgain(tx)) => tx,
+                Some((_, Waiter { tx, wakes: None })) => tx,
                 None => self.pop_behind()?,
             };
             if self.hold_back(now, tx) == Verdict::Admitted {
@@ -214,27 +218,25 @@ impl Throttle {
         }
     }
 
-    /// Forgets the writers that are `gone`, and frees the wake-ups that they have booked. Sends the signals
-    /// that these writers would have sent to other writers.
-    pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
-        self.stopped.retain(|tx| !gone(tx.zio));
-        self.behind.retain(|tx| !gone(tx.zio));
-        let (mut signals, policy) = (0, &mut self.policy);
-        let mut keep = |tx: &Tx, admitted: bool| {
-            let keep = !gone(tx.zio);
-            if !keep && admitted {
+    /// Forgets these writers, if they wait, and frees the wake-ups that they have booked. Sends the signals that
+    /// these writers would have sent to other writers.
+    pub(crate) fn forget(&mut self, now: Instant, gone: &[ZioId]) {
+        let mut signals = 0;
+        for zio in gone {
+            let lines = &mut [
+                &mut self.stopped,
+                &mut self.sleepers,
+                &mut self.behind,
+                &mut self.ready,
+            ];
+            if let Some(Waiter { tx, wakes: Some(_) }) = self.waiting.take(lines, *zio) {
                 signals += 1;
-                policy.slept(*tx);
+                self.policy.slept(tx);
             }
-            keep
-        };
-        self.sleepers.retain(|sleeper| keep(&sleeper.tx, true));
-        self.ready.retain(|ready| match ready {
-            Ready::Admitted(tx) => keep(tx, true),
-            Ready::TriesAgain(tx) => keep(tx, false),
-        });
+        }
         if let Policy::OpenZfs(wake_ups) = &mut self.policy {
-            wake_ups.give_back(self.sleepers.back().map_or(now, |last| last.wake));
+            let last = self.sleepers.last().and_then(|last| self.waiting.get(last));
+            wake_ups.give_back(last.and_then(|last| last.wakes).unwrap_or(now));
         }
         for _ in 0..signals {
             self.signal(now);
@@ -281,8 +283,7 @@ impl Throttle {
         if let Policy::Legacy(legacy) = &mut self.policy {
             legacy.txg_opened(txg);
             self.wake_all();
-            self.ready
-                .extend(self.stopped.drain(..).map(Ready::TriesAgain));
+            self.waiting.append(&mut self.ready, &mut self.stopped);
         }
     }
 
@@ -336,9 +337,7 @@ impl Throttle {
 
     /// The number of waiting writes.
     pub(crate) fn waiting(&self) -> u32 {
-        let waiting =
-            self.stopped.len() + self.sleepers.len() + self.behind.len() + self.ready.len();
-        waiting as u32
+        self.waiting.count()
     }
 
     /// Counts of how writes have been admitted so far.
@@ -402,7 +401,8 @@ impl Throttle {
 
     fn stop(&mut self, tx: Tx) -> Verdict {
         self.admissions.dirty_over_max += 1;
-        self.stopped.push_back(tx);
+        let waiter = Waiter::tries_again(tx);
+        self.waiting.push_back(&mut self.stopped, tx.zio, waiter);
         Verdict::Waits
     }
 
@@ -413,10 +413,12 @@ impl Throttle {
         if self.stopped.is_empty() || !room || matches!(self.policy, Policy::Legacy(_)) {
             return;
         }
-        if let Some(tx) = self.stopped.pop_front()
+        if let Some((id, Waiter { tx, .. })) = self.waiting.pop_front(&mut self.stopped)
             && self.delay(now, tx) == Verdict::Admitted
         {
-            self.ready.push_back(Ready::Admitted(tx));
+            let wakes = Some(now);
+            self.waiting
+                .push_back(&mut self.ready, id, Waiter { tx, wakes });
         }
     }
 
@@ -442,13 +444,15 @@ impl Throttle {
             }
             Attempt::Blocked => {
                 self.admissions.write_limit += 1;
-                self.stopped.push_back(tx);
+                let waiter = Waiter::tries_again(tx);
+                self.waiting.push_back(&mut self.stopped, tx.zio, waiter);
                 // The write asks for a quiesce, which wakes all sleepers.
                 self.wake_all();
                 Verdict::Waits
             }
             Attempt::Behind => {
-                self.behind.push_back(tx);
+                let waiter = Waiter::tries_again(tx);
+                self.waiting.push_back(&mut self.behind, tx.zio, waiter);
                 Verdict::Waits
             }
         }
@@ -457,21 +461,24 @@ impl Throttle {
     /// Adds a sleeper at its place in the order of wake-ups, which is almost always the end of the list. A
     /// new wake-up is earlier than an old one only after the legacy delay was tuned down.
     fn sleep(&mut self, wake: Instant, tx: Tx) -> Verdict {
-        let before = self.sleepers.iter().rposition(|other| other.wake <= wake);
-        let place = before.map_or(0, |before| before + 1);
-        self.sleepers.insert(place, Sleeper { wake, tx });
+        let wakes = Some(wake);
+        let ahead = |other: &Waiter| other.wakes <= wakes;
+        let sleeper = Waiter { tx, wakes };
+        self.waiting
+            .insert_behind(&mut self.sleepers, tx.zio, sleeper, ahead);
         Verdict::Waits
     }
 
     fn wake_all(&mut self) {
-        let woken = self.sleepers.drain(..);
-        self.ready
-            .extend(woken.map(|sleeper| Ready::Admitted(sleeper.tx)));
+        self.waiting.append(&mut self.ready, &mut self.sleepers);
     }
 
     fn pop_behind(&mut self) -> Option<Tx> {
         match &self.policy {
-            Policy::Legacy(legacy) if legacy.slot_is_free() => self.behind.pop_front(),
+            Policy::Legacy(legacy) if legacy.slot_is_free() => {
+                let (_, first) = self.waiting.pop_front(&mut self.behind)?;
+                Some(first.tx)
+            }
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, tunables, tx};
 use crate::pool::{LegacyConfig, ThrottleConfig, ThrottleLevel};
 use crate::time::Duration;
+use crate::zio::ZioId;
 use alloc::vec::Vec;
 
 const MIB: u64 = 1 << 20;
@@ -156,13 +157,13 @@ fn a_quiesce_lets_go_those_behind_as_well() {
 fn the_gone_free_their_slots_and_reservations() {
     let mut throttle = full_pipeline(Some(1), LIMIT - MIB);
     ask_all(&mut throttle, 0..3, 2 * MIB);
-    throttle.forget(at(NOW), |zio| zio.0 == 0);
+    throttle.forget(at(NOW), &[ZioId(0)]);
     assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), []);
     assert_eq!(
         (throttle.next_wake(), throttle.waiting()),
         (Some(at(NOW + 10_000)), 2)
     );
-    throttle.forget(at(NOW), |_| true);
+    throttle.forget(at(NOW), &[ZioId(1), ZioId(2)]);
     // No bytes are reserved any more. If half of the earlier reservation still counted, the txg would be one
     // byte above the limit.
     throttle.dirtied_beside(at(NOW), OPEN + 2, MIB - 1);

@@ -132,7 +132,7 @@ impl History {
         }
         let at = self.random.below(self.waiting.len() as u64) as usize;
         let (zio, _) = self.waiting.remove(at);
-        self.throttle.forget(self.now, |one| one == ZioId(zio));
+        self.throttle.forget(self.now, &[ZioId(zio)]);
         self.naive.forget(self.now, ZioId(zio));
     }
 

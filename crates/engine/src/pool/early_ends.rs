@@ -1,0 +1,74 @@
+//! Requests that end early: because their client is gone, because the pool ends, or because it fails writes that
+//! wait.
+
+use super::pool::Pool;
+use super::request::Phase;
+use super::step::Step;
+use crate::zio::{Errno, ZioId};
+
+impl Pool {
+    /// Aborts the zios of a connection that is gone. A zio whose blocks a disk works on is dropped
+    /// when the disk is done.
+    pub(crate) fn abort(&mut self, ids: &[ZioId], step: &mut Step<'_>) {
+        self.throttle.forget(step.now, ids);
+        for id in ids {
+            let Some(request) = self.requests.get_mut(*id) else {
+                continue;
+            };
+            request.aborted = true;
+            match request.phase {
+                Phase::Locking(next) => self.leave_lock_queue(*id, next),
+                Phase::Throttled => {}
+                Phase::Stalled => {
+                    self.lines.take(&mut [&mut self.stalled], *id);
+                }
+                Phase::Cut => self.leave_cut(*id),
+                Phase::Reply => {}
+                Phase::Reading | Phase::Writing | Phase::Syncing => continue,
+            }
+            self.finish(*id, Ok(()), step);
+        }
+        self.settle(step);
+    }
+
+    /// Fails the writes that wait, and every later zio.
+    pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
+        self.closing = Some(errno);
+        self.stop_repairing(step);
+        let waiting = self
+            .requests
+            .ids(|phase| matches!(phase, Phase::Locking(_)));
+        // First fail the zios that wait for locks. Otherwise these zios would get the locks of the zios
+        // that fail below.
+        for id in waiting {
+            if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
+                self.leave_lock_queue(id, next);
+                self.finish(id, Err(errno), step);
+            }
+        }
+        self.fail_held_back(errno, step);
+        for id in self.requests.ids(|phase| phase == Phase::Cut) {
+            self.leave_cut(id);
+            self.finish(id, Err(errno), step);
+        }
+        // The other zios wait for disks whose rules are about to be removed. A disk without its rules answers
+        // too early, so these zios fail when the disk is done.
+        for id in self.requests.ids(|phase| phase != Phase::Reply) {
+            if let Some(request) = self.requests.get_mut(id) {
+                request.outcome = request.outcome.and(Err(errno));
+            }
+        }
+        self.settle(step);
+    }
+
+    /// Fails the writes that have their locks but have not been admitted.
+    pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
+        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled);
+        let waiting = self.requests.ids(held_back);
+        self.throttle.forget(step.now, &waiting);
+        for id in waiting {
+            self.lines.take(&mut [&mut self.stalled], id);
+            self.finish(id, Err(errno), step);
+        }
+    }
+}
