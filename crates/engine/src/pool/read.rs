@@ -3,6 +3,7 @@
 
 use super::block_io::{BlockRead, Then};
 use super::blocks::Content;
+use super::config::WritePolicy;
 use super::jobs::Job;
 use super::pool::Pool;
 use super::queue::Queued;
@@ -131,22 +132,49 @@ impl Pool {
 
     /// Chooses the side that reads a block: the one with the fewest zios or, if a tunable says so, the first.
     /// If several sides have equally few zios, the block's place decides, as in ZFS, so that even one reader
-    /// uses all sides. If the block's region is out of sync, chooses the first side that is not stale.
+    /// uses all sides.
     fn choose_side(&self, read: &BlockRead) -> Option<usize> {
-        let sides = &self.members[read.member];
-        let mirrors = self.mirrors.as_ref();
-        let in_sync = mirrors.is_none_or(|m| m.are_in_sync(read.member, read.offset));
-        let stale = mirrors
-            .filter(|_| !in_sync)
-            .map_or(0, |m| m.stale(read.member));
-        let left = !(read.tried | stale);
-        let untried = (0..sides.len()).filter(|side| left >> side & 1 == 1);
-        if !in_sync || self.tunables.reads_primary() {
+        let in_sync = self.are_in_sync(read);
+        let untried = self.untried(read, in_sync);
+        if !in_sync || self.is_written_through(read) || self.tunables.reads_primary() {
             return untried.min();
         }
+        let sides = &self.members[read.member];
         let row = read.offset / u64::from(self.volumes[read.volume].block_size);
         let turn = |side: usize| (side as u64 + row) % sides.len() as u64;
         untried.min_by_key(|side| (self.disks[sides[*side]].outstanding(), turn(*side)))
+    }
+
+    /// The only side that may answer the read of a block now, if its sides may differ: the first side that has
+    /// neither failed nor is stale. While the sides differ, all reads go to this side, because otherwise a
+    /// client could see a new version of the block and then the old one again.
+    fn sole_side(&self, read: &BlockRead) -> Option<usize> {
+        let in_sync = self.are_in_sync(read);
+        let differ = !in_sync || self.is_written_through(read);
+        differ.then(|| self.untried(read, in_sync).min()).flatten()
+    }
+
+    fn are_in_sync(&self, read: &BlockRead) -> bool {
+        let mirrors = self.mirrors.as_ref();
+        mirrors.is_none_or(|mirrors| mirrors.are_in_sync(read.member, read.offset))
+    }
+
+    /// Whether a write of the block may have reached some sides only. A block that is written back is read
+    /// from memory until all sides have it.
+    fn is_written_through(&self, read: &BlockRead) -> bool {
+        let volume = &self.volumes[read.volume];
+        volume.write == WritePolicy::Through && volume.is_locked(read.block)
+    }
+
+    /// The sides that have not failed to read the block. Leaves out stale sides if the sides are not in sync.
+    fn untried(&self, read: &BlockRead, in_sync: bool) -> impl Iterator<Item = usize> {
+        let stale = self
+            .mirrors
+            .as_ref()
+            .filter(|_| !in_sync)
+            .map_or(0, |mirrors| mirrors.stale(read.member));
+        let left = !(read.tried | stale);
+        (0..self.members[read.member].len()).filter(move |side| left >> side & 1 == 1)
     }
 
     pub(super) fn side_read(
@@ -156,14 +184,16 @@ impl Pool {
         outcome: Outcome,
         step: &mut Step<'_>,
     ) {
-        let read = &mut self.reads[id];
-        if outcome.is_err() && !read.trimmed {
-            let sides = &self.members[read.member];
-            let side = sides.iter().position(|other| *other == disk);
-            read.tried |= 1 << side.unwrap_or(0);
-            if self.read_from_a_side(id, step) {
-                return;
-            }
+        let read = self.reads[id];
+        let sides = &self.members[read.member];
+        let side = sides.iter().position(|other| *other == disk).unwrap_or(0);
+        if outcome.is_err() {
+            self.reads[id].tried |= 1 << side;
+        }
+        // The sides may have begun to differ since the read began.
+        let counts = outcome.is_ok() && self.sole_side(&read).is_none_or(|sole| sole == side);
+        if !read.trimmed && !counts && self.read_from_a_side(id, step) {
+            return;
         }
         let read = self.reads.remove(id);
         if read.trimmed {

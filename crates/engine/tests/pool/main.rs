@@ -17,3 +17,4 @@ mod overhead;
 mod parts;
 mod repair;
 mod tuned;
+mod versions;
