@@ -18,7 +18,7 @@ pub struct PoolInterval {
     pub free: u64,
     /// The operations that clients sent to the volumes.
     pub volumes: Traffic,
-    /// The zios that went into the queues of the disks, counted before adjacent zios were joined.
+    /// The zios that the disks have done, counted before adjacent zios were joined.
     pub queued: Traffic,
     /// The zios and bytes that the pool sent to its disks.
     pub traffic: Traffic,

@@ -83,9 +83,9 @@ struct VolumeLevels {
 pub struct Levels {
     /// The operations that clients sent to the volumes.
     pub volumes: TrafficSum,
-    /// The zios that went into the queues, counted before adjacent zios were joined.
+    /// The zios that the disks have done, counted before adjacent zios were joined.
     pub queued: TrafficSum,
-    /// The zios that reached the disks.
+    /// The zios that the disks have done without an error.
     pub disks: TrafficSum,
     /// Operations and bytes in the queues, divided by those at the volumes.
     pub amplification_queued: Ratios,

@@ -113,9 +113,9 @@ pub struct Admitted {
 pub struct PoolTraffic {
     /// The operations that clients requested from the volumes.
     pub volumes: TrafficSum,
-    /// The zios that went into the queues of the disks, counted before the queues joined adjacent zios.
+    /// The zios that the disks have done without an error, counted before the queues joined adjacent zios.
     pub queues: TrafficSum,
-    /// The zios that reached the disks.
+    /// The zios that the disks have done without an error.
     pub disks: TrafficSum,
 }
 
@@ -176,7 +176,7 @@ pub struct Txg {
     pub dirty_bytes: u64,
     /// The dirty bytes of the txg now.
     pub left_bytes: u64,
-    /// The zios that reached the disks of the pool while the txg synced.
+    /// The zios that the disks of the pool have done without an error while the txg synced.
     pub disks: TrafficSum,
     /// How long the txg was open.
     pub open_ns: u64,

@@ -9,7 +9,8 @@ use super::words::{HtmlArgs, PoolArgs};
 #[command(after_help = "\
 ×r, ×rB, ×w and ×wB are reads, their bytes, writes and their bytes, divided by
 those of the clients. The first lines cover the time since the start of the
-daemon. Flushes do not count.
+daemon. Flushes do not count. Pools have no intent log: OpenZFS writes a sync
+write twice (×wB above 2), dashpot once.
 
 Examples: of a daemon's pools, every 5 s; of a simulated pool
   dashpot amplification 5

@@ -179,12 +179,13 @@ const STOPPED: Metric = Metric(
 const OPERATIONS: Metric = Metric(
     "pool_operations",
     None,
-    "Operations at the volumes, in the queues before joining, and at the disks",
+    "Operations that clients sent to the volumes, and that the disks have done without an error, before and after \
+     joining",
 );
 const BYTES: Metric = Metric(
     "pool_transferred",
     Some(Unit::Bytes),
-    "Bytes at the volumes, in the queues, and at the disks",
+    "Bytes that clients asked of the volumes, and that the disks have moved, before and after joining",
 );
 const MEMORY: Metric = Metric(
     "pool_memory",

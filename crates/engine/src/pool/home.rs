@@ -371,7 +371,7 @@ impl Pool {
                 offset: picked.offset,
                 length: picked.length,
                 arrived: arrived.unwrap_or(step.now),
-                client: self.count_picked(disk, &picked),
+                client: self.picked_for(disk, picked.id),
                 ..child_zio(device, picked.op, step.now)
             };
             step.children.send(child, zio);

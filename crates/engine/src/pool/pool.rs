@@ -272,6 +272,9 @@ impl Pool {
         let disk = ended.child.disk;
         match ended.child.work {
             Work::Picked(picked) => {
+                if ended.outcome.is_ok() {
+                    self.count_done(disk, picked);
+                }
                 let mut tags = core::mem::take(&mut self.tags);
                 let queue = &mut self.disks[disk].queue;
                 if ended.outcome.is_ok() || !queue.repeat_apart(step.now, picked) {

@@ -26,9 +26,9 @@ pub struct PoolStats {
     pub admissions: Admissions,
     /// The operations that clients have sent to the volumes.
     pub volumes: Traffic,
-    /// The zios that went into the queues of the disks, counted before adjacent ones were joined.
+    /// The zios that the disks have done without an error, counted before the queues joined adjacent ones.
     pub queued: Traffic,
-    /// The zios that reached the disks.
+    /// The zios that the disks have done without an error, as OpenZFS counts them.
     pub disks: Traffic,
     /// The overhead of txgs within `queued` and `disks`: zios without bytes, for which no client asked.
     pub overhead: VolumeTraffic,
@@ -143,9 +143,9 @@ pub struct Traffic {
 pub struct VolumeTraffic {
     /// The operations that clients requested from the volume.
     pub asked: Traffic,
-    /// The zios that went into the queues of the disks, counted before adjacent ones were joined.
+    /// The zios that the disks have done without an error, counted before the queues joined adjacent ones.
     pub queued: Traffic,
-    /// The zios that reached the disks. A zio that the queue joined from blocks of several volumes counts for
+    /// The zios that the disks have done without an error. A zio that the queue joined from blocks of several volumes counts for
     /// the volume of its first block.
     pub disks: Traffic,
 }
@@ -221,7 +221,7 @@ pub struct TxgStats {
     pub dirty: u64,
     /// The number of dirty bytes in the txg now.
     pub left: u64,
-    /// The zios that reached the disks of the pool while the txg synced.
+    /// The zios that the disks of the pool have done without an error while the txg synced.
     pub disks: Traffic,
     /// How long the txg was open.
     pub open: Duration,

@@ -42,7 +42,7 @@ impl Pool {
             stats.by_volume.push(volume.traffic);
         }
         for leaf in &self.disks {
-            stats.queued.add(leaf.queue.queued());
+            stats.queued.add(leaf.queue.apart());
             stats.queues.push(leaf.queue.stats().clone());
         }
         stats
@@ -79,7 +79,7 @@ impl Pool {
     pub(super) fn reached_disks(&self) -> Traffic {
         let mut sum = Traffic::default();
         for leaf in &self.disks {
-            sum.add(leaf.queue.issued());
+            sum.add(leaf.queue.joined());
         }
         sum
     }
@@ -173,7 +173,7 @@ impl Pool {
                 let queue = &self.disks[child.disk].queue;
                 let first = queue.members(picked).next();
                 (
-                    Some(queue.class(picked)),
+                    Some(queue.picked(picked).class),
                     first.and_then(|member| self.client_of(member.tag)),
                 )
             }

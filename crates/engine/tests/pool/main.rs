@@ -4,6 +4,7 @@
 mod bytes;
 mod cache;
 mod cases;
+mod counted;
 mod crash;
 mod cuts;
 mod dynamic;

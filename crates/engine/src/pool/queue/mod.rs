@@ -117,9 +117,9 @@ impl Queue {
         })
     }
 
-    /// The class of a picked I/O that is not yet done.
-    pub(crate) fn class(&self, id: PickedId) -> Class {
-        self.issued[id.0].picked.class
+    /// A picked I/O that is not yet done.
+    pub(crate) fn picked(&self, id: PickedId) -> Picked {
+        self.issued[id.0].picked
     }
 
     /// Ends a picked I/O: forgets its members and frees its place.
@@ -135,10 +135,16 @@ impl Queue {
             };
             stats.record(times, picked.length, picked.count > 1);
         }
+        if outcome.is_ok() {
+            self.joined.count(picked.op, picked.length.into());
+        }
         let mut slot = first;
         while slot != END {
             let entry = self.waiting.entries.remove(slot);
             self.bytes -= u64::from(entry.io.length);
+            if outcome.is_ok() {
+                self.apart.count(entry.io.op, entry.io.length.into());
+            }
             slot = entry.next;
         }
     }
@@ -197,13 +203,13 @@ impl Queue {
         &self.stats
     }
 
-    /// The total of picked I/O without flushes, counted before joining.
-    pub(crate) fn queued(&self) -> Traffic {
+    /// The total of successful I/O without flushes, counted before joining.
+    pub(crate) fn apart(&self) -> Traffic {
         self.apart
     }
 
-    /// The total of picked I/O without flushes, counted after joining.
-    pub(crate) fn issued(&self) -> Traffic {
+    /// The total of successful I/O without flushes, counted after joining.
+    pub(crate) fn joined(&self) -> Traffic {
         self.joined
     }
 
@@ -223,11 +229,9 @@ impl Queue {
         while slot != END {
             let entry = self.waiting.take(slot);
             self.stats.classes[entry.io.class as usize].pending -= 1;
-            self.apart.count(entry.io.op, entry.io.length.into());
             picked.count += 1;
             slot = entry.next;
         }
-        self.joined.count(picked.op, picked.length.into());
         self.stats.classes[class as usize].active += 1;
         self.last_end = end;
         let at = now;

@@ -65,13 +65,11 @@ impl Naive {
             .retain(|one| members.iter().all(|member| member.io.tag != one.io.tag));
         for member in &members {
             self.classes[member.io.class as usize].pending -= 1;
-            count(&mut self.apart, member.io.op, member.io.length.into());
         }
         self.classes[class as usize].active += 1;
         let (first, last) = (members[0].io, members[members.len() - 1].io);
         self.last_end = last.offset + u64::from(last.length);
         let length = self.last_end - first.offset;
-        count(&mut self.joined, first.op, length);
         Some(Issued {
             class,
             members,
@@ -86,6 +84,10 @@ impl Naive {
         let first = issued.members[0];
         if !well || first.io.op == Op::Flush {
             return;
+        }
+        count(&mut self.joined, first.io.op, issued.length);
+        for member in &issued.members {
+            count(&mut self.apart, member.io.op, member.io.length.into());
         }
         record(&mut stats.total_wait, now - first.queued);
         record(&mut stats.queue_wait, issued.at - first.queued);

@@ -222,8 +222,8 @@ impl Pair {
         let now = |class: &crate::pool::ClassStats| (class.pending, class.active);
         let stats = &self.queue.stats().classes;
         assert!(stats.iter().map(now).eq(self.naive.classes.iter().map(now)));
-        assert_eq!(self.queue.queued(), self.naive.apart);
-        assert_eq!(self.queue.issued(), self.naive.joined);
+        assert_eq!(self.queue.apart(), self.naive.apart);
+        assert_eq!(self.queue.joined(), self.naive.joined);
     }
 
     /// Ends all I/O, and compares the counters of the queue and its model.
