@@ -20,7 +20,8 @@ pytestmark = can_attach
 
 def fio(node, *options, code=0):
     """fio's figures for one job on a node."""
-    words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--output-format=json"]
+    words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--output-format=json",
+             "--verify_state_save=0"]
     done = run("fio", *words, *options, code=code)
     return json.loads(done.stdout)["jobs"][0] if code == 0 else done
 

@@ -30,7 +30,7 @@ def typed(block):
     return "\n".join(lines)
 
 
-def bash(script, directory):
+def bash(script, directory, **more):
     """Runs commands as typed, but with the test's own sockets. Stops at the first command that fails."""
     script = script.replace("/tmp/nbd.sock", f"{directory}/nbd.sock").replace("9464", str(free_port()))
     # A user types so slowly that the daemon has started meanwhile; the test waits for the daemon instead.
@@ -39,7 +39,7 @@ def bash(script, directory):
     bin_.mkdir(exist_ok=True)
     if not (bin_ / "dashpot").exists():
         (bin_ / "dashpot").symlink_to(BINARY)
-    env = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(directory)}
+    env = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(directory), **more}
     env.pop("DASHPOT_API", None)
     done = subprocess.run(
         ["bash", "-c", f"set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n{script}\n"],
@@ -126,3 +126,9 @@ def test_an_installation_that_cannot_end_well_does_not_begin(directory):
     said = run(ROOT / "scripts/install", env=home).stdout
     assert f"sudo ln -s {directory}/.local/bin/dashpot /usr/local/bin/dashpot" in said, said
     assert f"export PATH={directory}/.local/bin:$PATH" in said, said
+
+
+@pytest.mark.parametrize("words", ["--help", "amplification 1 1", "crash nonesuch", "inject c1t1d0 -D 10"])
+def test_a_locale_without_utf8_gets_ascii(words, directory):
+    said = bash(f"dashpot serve >/dev/null &\ndashpot {words} 2>&1 || true", directory, LC_ALL="C")
+    assert said and said.isascii(), said

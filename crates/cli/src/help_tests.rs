@@ -155,6 +155,17 @@ fn usage_errors_exit_with_2_and_name_the_remedy() {
 }
 
 #[test]
+fn observe_takes_devices_as_other_reports_do() {
+    for line in [
+        "dashpot observe -d vda 2 5",
+        "dashpot observe vda 2 5",
+        "dashpot observe -d vda -d vdb 1",
+    ] {
+        assert!(parse(line).is_ok(), "{line}");
+    }
+}
+
+#[test]
 fn iostat_takes_what_sysstat_takes() {
     let split = |line: &str| match parse(line).expect(line).command {
         crate::Command::Report(crate::reports::ReportKind::Iostat(args)) => {

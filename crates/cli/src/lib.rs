@@ -34,10 +34,11 @@ mod when;
 mod words;
 mod zinject;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use dashpot_rules::{ApiAddress, parse_api};
+use dashpot_rules::{ApiAddress, parse_api, spelled};
 
 use self::reports::ReportKind;
 
@@ -97,12 +98,26 @@ impl Cli {
             Ok(cli) => return cli,
             Err(error) => error,
         };
+        let error = spelled_error(error);
         if error.use_stderr() && is_run(std::env::args_os()) {
             // If no one reads stderr, the exit code alone must report the mistake.
             let _ = error.print();
             std::process::exit(i32::from(run_failed));
         }
         error.exit()
+    }
+}
+
+/// The error or the help in characters that the locale has.
+fn spelled_error(error: clap::Error) -> clap::Error {
+    let text = error.to_string();
+    match spelled(&text) {
+        Cow::Borrowed(_) => error,
+        Cow::Owned(text) => {
+            let prefix = "error: ";
+            let text = text.strip_prefix(prefix).map(str::to_owned).unwrap_or(text);
+            clap::Error::raw(error.kind(), text)
+        }
     }
 }
 

@@ -32,6 +32,8 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     let mut text = Vec::new();
     page.render(&mut text)?;
     let text = String::from_utf8_lossy(&text);
+    // Without hyphens, no option and no word of an example is broken in two.
+    let text = text.replacen(".SH NAME\n", ".nh\n.ad l\n.SH NAME\n", 1);
     fs::write(dir.join(page.get_filename()), with_lines_kept(&text))?;
     let mut below = command
         .get_subcommands()
@@ -86,6 +88,7 @@ mod tests {
         ] {
             let text = std::fs::read_to_string(dir.join(page)).expect(page);
             assert!(text.contains("Example"), "{page}");
+            assert!(text.contains("\n.nh\n.ad l\n.SH NAME\n"), "{page}");
         }
         let inject = std::fs::read_to_string(dir.join("dashpot-inject.1")).expect("a page");
         let synopsis = inject.split(".SH SYNOPSIS").nth(1).expect("a synopsis");

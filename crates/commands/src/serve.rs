@@ -15,7 +15,7 @@ use dashpot_export::complain;
 use dashpot_export::store::OpenDevices;
 use dashpot_lab::Lab;
 use dashpot_output::print;
-use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen};
+use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen, shell_word};
 use dashpot_sources::Target;
 use tokio::task::spawn_blocking;
 
@@ -74,7 +74,8 @@ fn check_served(lab: &Lab) -> anyhow::Result<()> {
     if let Some(DiskConfig { name, store, .. }) = lab.program_disk() {
         bail!(
             "-d {name}={store}: its I/Os are the calls of a program, which dashpot must start itself: \
-             dashpot run -d {name}={store} -- CMD"
+             dashpot run -d {} -- CMD",
+            shell_word(&format!("{name}={store}"))
         );
     }
     Ok(())

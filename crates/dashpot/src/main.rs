@@ -15,9 +15,11 @@ use dashpot_cli::{Cli, Command, InstallArgs, RecordCommand};
 use dashpot_commands::{FAILED, become_command, become_init, become_keeper};
 use dashpot_export::complain;
 use dashpot_output::is_broken_pipe;
-use dashpot_rules::{ApiAddress, ParseError, parse_api};
+use dashpot_rules::{ApiAddress, ParseError, choose_characters, parse_api};
 
 fn main() -> ExitCode {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os);
+    choose_characters(locale.iter().flatten().map(|name| name.to_string_lossy()));
     let becomes = become_command().or_else(become_attacher);
     let becomes = becomes.or_else(become_keeper);
     let becomes = becomes.or_else(become_guard);

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use dashpot_rules::{lines, visible};
+use dashpot_rules::{lines, spelled, visible};
 
 /// Writes one line to standard error. Escapes characters that would move the cursor or begin another line,
 /// because a name in the line may contain them. A line of its own could be a command to a pipeline's runner.
@@ -19,5 +19,5 @@ pub fn complain_lines(text: &str) {
 
 fn write(text: &str) {
     // If this fails, dashpot has no other place to report the failure.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", spelled(text));
 }

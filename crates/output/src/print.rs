@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::error::ErrorKind;
-use dashpot_rules::{ParseError, lines};
+use dashpot_rules::{ParseError, lines, spelled};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// contain no text from outside dashpot.
 pub fn print_drawn(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(spelled(text).as_bytes())?;
     out.flush()?;
     Ok(())
 }
@@ -44,7 +44,11 @@ pub fn print_drawn(text: &str) -> anyhow::Result<()> {
 /// Ends the program with this error and exit code 2.
 pub fn usage(error: &ParseError) -> ! {
     let said = lines(&error.to_string()).into_owned();
-    clap::Error::raw(ErrorKind::ValueValidation, said + "\n").exit()
+    clap::Error::raw(
+        ErrorKind::ValueValidation,
+        spelled(&said).into_owned() + "\n",
+    )
+    .exit()
 }
 
 /// Whether a reader such as `head` has closed the pipe, which is not a failure.

@@ -9,7 +9,7 @@ use std::fmt;
 use dashpot_observe::{Group, InFlight, Length, Mention, Unit};
 use dashpot_rules::{nice_number, thousands, visible};
 use dashpot_text::clock::time_of_day;
-use dashpot_text::table::{Column, Room, prose_within, table_within};
+use dashpot_text::table::{Column, Room, prose_within, table, table_within};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -258,8 +258,23 @@ impl Stat {
             true => columns.extend(["p50", "p90", "p99", "max"].map(Column::Figure)),
             false => columns.push(Column::Text("")),
         }
+        let whole = table(&columns, self.rows(values, |name| name.to_owned()));
+        // `taken` is the most that the figures may take: they often leave room for whole names.
+        match whole
+            .lines()
+            .all(|line| self.room.has(line.chars().count()))
+        {
+            true => whole,
+            false => {
+                let short = |name: &str| self.room.name_beside(taken, name);
+                table_within(self.room, &columns, self.rows(values, short))
+            }
+        }
+    }
+
+    fn rows(&self, values: &Values, named: impl Fn(&str) -> String) -> Vec<Vec<String>> {
         let rows = values.each.iter().map(|(value, amount)| {
-            let mut row = vec![self.room.name_beside(taken, &visible(value))];
+            let mut row = vec![named(&visible(value))];
             row.extend(self.shares(amount));
             match (&amount.numbers, values.with_numbers) {
                 (Some(numbers), true) => row.extend(numbers.cells()),
@@ -270,7 +285,7 @@ impl Stat {
             }
             row
         });
-        table_within(self.room, &columns, rows)
+        rows.collect()
     }
 
     fn shares(&self, amount: &Amount) -> [String; 4] {

@@ -47,7 +47,7 @@ pub use duration::{
 pub use name::{nearest, parse_name, remedy_for};
 pub use nice::{cpus_of, nice_number, nice_time, short_time, thousands};
 pub use ops::{format_ops, parse_ops};
-pub use plain::{lines, shell_word, visible};
+pub use plain::{choose_characters, lines, shell_word, spelled, visible};
 pub use pool::{PoolSpec, VolumeSpec, pool_capacity};
 pub use probability::{NEVER, parse_probability, parse_share};
 pub use rule::{

@@ -1,6 +1,6 @@
 //! The options of `observe`: devices, interval, columns, and the address for Prometheus.
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use dashpot_rules::{Listen, ParseError, parse_listen};
 
 use super::words::{HtmlArgs, Pace, PeriodArgs, split_words};
@@ -22,6 +22,9 @@ pub struct ObserveArgs {
     /// time such as 500ms, [1] and the number of reports [until Ctrl-C]
     #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
     words: Vec<String>,
+    /// Before the devices, as in other reports.
+    #[arg(short = 'd', hide = true, action = ArgAction::Count)]
+    _devices_follow: u8,
     /// Address where Prometheus scrapes /metrics; it asks for no token
     #[arg(long, value_name = "ADDR", value_parser = parse_listen, conflicts_with = "recording")]
     pub metrics: Option<Listen>,
@@ -66,6 +69,7 @@ mod tests {
 
     fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
         let args = ObserveArgs {
+            _devices_follow: 0,
             words: words.split_whitespace().map(str::to_owned).collect(),
             metrics: None,
             page: false,

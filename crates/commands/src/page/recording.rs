@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use dashpot_api::{Clock, Source, SourceDevice, SourceGap, SourceKind, SourceLayer};
 use dashpot_daemon::http::{Memory, Wanted};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Layer};
+use dashpot_rules::shell_word;
 use dashpot_sources::{Recorded, unix_ns};
 
 /// A recording that the page shows.
@@ -73,7 +74,7 @@ impl Memory for RecordedMemory {
         Source {
             kind: SourceKind::Recording,
             name: self.path.display().to_string(),
-            words: format!("--in {}", self.path.display()),
+            words: format!("--in {}", shell_word(&self.path.to_string_lossy())),
             devices: devices.collect(),
             gaps: gaps(recorded),
             ended_ns: is_over.then_some(last_ns),

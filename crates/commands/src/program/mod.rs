@@ -20,7 +20,7 @@ use anyhow::Context;
 use dashpot_cli::OnLoss;
 use dashpot_engine::OpSet;
 use dashpot_export::{Counts, DiskSnapshot, Followed, Follower, Handle, Uring, complain};
-use dashpot_rules::{Address, format_types, short_time};
+use dashpot_rules::{Address, format_types, shell_word, short_time};
 use dashpot_sys::seccomp::{Call, CallId};
 use rustix::net::sockopt::socket_peercred;
 use tokio::net::UnixListener;
@@ -102,7 +102,8 @@ impl Program {
                 None => None,
             };
             if let Some(age) = age.filter(|age| *age >= least.as_nanos() as u64) {
-                let (name, age, api) = (&disk.name, short_time(age), &self.api);
+                let (name, age) = (&disk.name, short_time(age));
+                let api = shell_word(&self.api.to_string()).into_owned();
                 complain(format_args!(
                     "dashpot: '{name}' has held a call of the program for {age}, and until the call ends the \
                      program gets only a signal that kills it: 'dashpot clear all --release --api {api}' ends \

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{fmt, io};
 
-use dashpot_rules::StoreConfig;
+use dashpot_rules::{StoreConfig, shell_word};
 
 use super::file::label::ATTRIBUTE;
 
@@ -86,8 +86,8 @@ pub enum StoreError {
     },
     /// The user of this process may not open the device.
     #[error(
-        "disk `{disk}`: {path} cannot be opened ({reason}); serve it as root, or as a member of the group that may open it (`ls -l {path}`)",
-        path = .path.display()
+        "disk `{disk}`: {path} cannot be opened ({reason}); serve it as root, or as a member of the group that may open it (`ls -l {word}`)",
+        path = .path.display(), word = shell_word(&.path.to_string_lossy())
     )]
     Forbidden {
         /// The name of the disk.

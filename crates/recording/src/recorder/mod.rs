@@ -223,7 +223,10 @@ impl Recorder {
 
     /// The totals so far.
     pub fn summary(&self) -> Summary {
-        self.state.summary()
+        let mut summary = self.state.summary();
+        // Those that no file has yet.
+        summary.ios += self.ios as u64;
+        summary
     }
 
     fn prepare(&mut self, in_flight: &[FinishedIo]) -> Box<Seal> {

@@ -95,6 +95,19 @@ fn bytes_rank_where_bytes_are_asked_for() {
 }
 
 #[test]
+fn a_name_is_shortened_only_if_the_screen_has_no_room_for_it() {
+    let ops = || vec![op(Op::Read, Some("uid=1000 pid=26075"), 9, 900, 1_000_000)];
+    for (columns, is_whole) in [(80, true), (200, true), (50, false)] {
+        let (text, ..) = shown("disk.latency[client]", ops(), columns);
+        assert_eq!(
+            text.contains("uid=1000 pid=26075 "),
+            is_whole,
+            "{columns}:\n{text}"
+        );
+    }
+}
+
+#[test]
 fn a_number_has_its_percentiles_in_its_unit() {
     let ops = || {
         vec![
