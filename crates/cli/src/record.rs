@@ -24,7 +24,8 @@ Put REC on another disk: the recorder's own writes are I/Os, too.
 Example: record a disk of the kernel until Ctrl-C, in at most 500 MB
   sudo dashpot record -d vda -o today.rec --keep 500M
 Example: what took 10 ms or longer, in DuckDB
-  duckdb -c \"select * from 'today.rec/ios/*.parquet' where latency_ns >= 10e6\"
+  duckdb -c \"from 'today.rec/ios/*.parquet'
+             where latency_ns >= 10e6 and outcome <> 'in flight'\"
 Example: the same, in dashpot
   dashpot snoop --in today.rec --min 10ms")]
 pub struct RecordArgs {

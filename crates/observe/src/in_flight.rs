@@ -21,7 +21,7 @@ pub struct InFlight {
     pub oldest_ns: Option<u64>,
     /// The device of the oldest zio.
     pub device: Option<String>,
-    /// The reason that the oldest zio waits.
+    /// The reason that the oldest zio waits; if `zios` is null, the reason that the number is not known.
     pub wait: Option<String>,
     /// How long the present wait of the oldest zio has lasted, in nanoseconds.
     pub wait_ns: Option<u64>,
@@ -64,6 +64,9 @@ impl InFlight {
 
     /// A line for the end of the text of a report over `interval`, if there are I/Os to mention.
     pub fn line(&self, mention: Mention, interval: Duration) -> Option<String> {
+        if self.zios.is_none() && self.wait.is_some() {
+            return Some(self.to_string());
+        }
         let oldest = Duration::from_nanos(self.oldest_ns?);
         let is_mentioned = mention == Mention::All || oldest >= interval;
         is_mentioned.then(|| self.to_string())
@@ -110,11 +113,27 @@ pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
 /// The text shows milliseconds, so it cannot show smaller differences.
 const SHOWN_NS: u64 = 1_000_000;
 
+impl InFlight {
+    fn write_unknown(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "In flight")?;
+        if let Some(device) = &self.device {
+            write!(f, " on {device}")?;
+        }
+        write!(f, ": not known")?;
+        if let Some(why) = &self.wait {
+            write!(f, " ({why})")?;
+        }
+        write!(f, ".")
+    }
+}
+
 impl fmt::Display for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(zios) = self.zios else {
+            return self.write_unknown(f);
+        };
         let oldest = Duration::from_nanos(self.oldest_ns.unwrap_or_default());
         let seconds = oldest.as_secs_f64();
-        let zios = self.zios.unwrap_or_default();
         write!(f, "In flight: {zios}, the oldest for {seconds:.3} s")?;
         if let Some(device) = &self.device {
             write!(f, " on {device}")?;

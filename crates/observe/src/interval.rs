@@ -132,7 +132,11 @@ pub fn in_flight_of_all<'a>(intervals: impl IntoIterator<Item = &'a DeviceInterv
     let each = intervals.into_iter().map(|interval| &interval.in_flight);
     let each: Vec<&InFlight> = each.collect();
     let zios = each.iter().map(|in_flight| in_flight.zios).sum();
-    let oldest = each.into_iter().max_by_key(|in_flight| in_flight.oldest_ns);
+    let oldest = match zios {
+        Some(_) => each.into_iter().max_by_key(|in_flight| in_flight.oldest_ns),
+        // The device of which the number is not known says why.
+        None => each.into_iter().find(|in_flight| in_flight.zios.is_none()),
+    };
     InFlight {
         zios,
         ..oldest.cloned().unwrap_or_default()

@@ -42,6 +42,8 @@ pub struct Seen {
     pub stopped: Duration,
     /// The watched devices that no longer exist, including those that vanished in earlier intervals.
     pub gone: Vec<String>,
+    /// The devices that appeared in this interval, and are watched from their first I/O.
+    pub appeared: Vec<String>,
     /// The devices in `gone` that still existed when the interval began.
     pub vanished: Vec<VanishedDevice>,
 }
@@ -51,16 +53,20 @@ pub struct Seen {
 pub struct VanishedDevice {
     /// The device's name.
     pub name: String,
-    /// Whether another disk has the device's name and number now.
+    /// Whether another disk has the device's number now.
     pub is_replaced: bool,
+    /// The name of that other disk in this watch, if the watch reports it.
+    pub now: Option<String>,
 }
 
 impl VanishedDevice {
-    /// A warning if the device's last I/Os may belong to another disk, because events identify disks only by
-    /// number and both disks have the same number.
-    pub fn warning(&self) -> Option<&'static str> {
-        let warning = "another disk has the name now; the last I/Os may be that disk's";
-        self.is_replaced.then_some(warning)
+    /// The news of the disk that has replaced this one, if one has.
+    pub fn warning(&self) -> Option<String> {
+        let news = match &self.now {
+            Some(now) => format!("another disk has its number now, and is '{now}' here"),
+            None => "another disk has its number now, whose I/Os do not count".to_owned(),
+        };
+        self.is_replaced.then_some(news)
     }
 }
 

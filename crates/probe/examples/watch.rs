@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect::<Result<Vec<_>, _>>()?;
     let mut tracer = Tracer::start(&Options {
         devices,
+        later: false,
         start: if has("-Q") {
             Start::Queue
         } else {
@@ -43,7 +44,7 @@ fn second(tracer: &mut Tracer, verbose: bool) -> Result<(), Box<dyn Error>> {
     let (cpu, end) = (cpu_time(), Instant::now() + Duration::from_secs(1));
     while Instant::now() < end {
         std::thread::sleep(Duration::from_millis(50));
-        let progress = tracer.read(u64::MAX, |io| {
+        let progress = tracer.read(u64::MAX, |_, io| {
             count += 1;
             bytes += io.bytes;
             latency_ns += latency(io);
@@ -61,8 +62,8 @@ fn second(tracer: &mut Tracer, verbose: bool) -> Result<(), Box<dyn Error>> {
         cost.as_secs_f64() * 1e3,
         (cost.as_nanos() as u64).checked_div(count).unwrap_or(0),
     );
-    for device in tracer.vanished() {
-        println!("{} is no longer there", device.name);
+    for gone in tracer.roster().gone() {
+        println!("{} is no longer there", gone.name);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// A device's number.
@@ -30,6 +30,9 @@ pub struct Device {
     /// The kernel's count of disks when this disk appeared, which differs from the count of a later disk with
     /// the same name. Only Linux 5.15 and later have this count.
     pub sequence: Option<u64>,
+    /// The inode number of the disk's directory in sysfs. The kernel makes a new directory for each disk that it
+    /// makes, even if the disk gets the number of an earlier one.
+    pub home: u64,
     /// The sectors of the disk that the device covers, if the device is a partition.
     pub part: Option<Range<u64>>,
     /// The layer at which the device's I/O can be seen.
@@ -81,10 +84,22 @@ impl Device {
         self.is_there_in(Path::new(SYS))
     }
 
-    /// Whether another disk has taken the device's name and number. Events do not distinguish the I/Os of
-    /// the two disks.
-    pub fn is_replaced(&self) -> bool {
-        self.is_replaced_in(Path::new(SYS))
+    /// Whether another device has the number of this one, and is on the same disk.
+    pub fn is_same(&self, other: &Device) -> bool {
+        let identity = |device: &Device| (device.number, device.sequence, device.home);
+        identity(self) == identity(other)
+    }
+
+    /// Whether the kernel counts the I/Os of this device's disk: in flight, completed, and the time for which
+    /// the disk is busy. The switch is `queue/iostats`, and some drivers have it off.
+    pub fn is_counted(&self) -> bool {
+        self.is_counted_in(Path::new(SYS))
+    }
+
+    /// How many I/Os are in flight by the kernel's count; `None` if the kernel does not count them.
+    pub fn counted_in_flight(&self) -> Option<u64> {
+        self.is_counted()
+            .then(|| in_flight_in(Path::new(SYS), self.number))
     }
 
     /// Whether an I/O that begins at this sector of a disk belongs to this device. Only some of a disk's I/Os
@@ -99,42 +114,23 @@ impl Device {
         self.is_idle_in(Path::new(SYS))
     }
 
-    /// Whether the kernel counts the I/Os of this device's disk: in flight, completed, and the time for which
-    /// the disk is busy. The switch is `queue/iostats`, and some drivers have it off.
-    pub fn is_counted(&self) -> bool {
-        self.is_counted_in(Path::new(SYS))
-    }
-
     fn is_idle_in(&self, sys: &Path) -> bool {
-        let in_flight = self.of_disk(sys, "inflight");
-        self.is_counted_in(sys) && in_flight.split_whitespace().all(|many| many == "0")
-    }
-
-    fn is_counted_in(&self, sys: &Path) -> bool {
-        self.of_disk(sys, SWITCH).trim() != "0"
-    }
-
-    /// A file of the device's disk. A disk that no longer exists has no such file, and has nothing in flight.
-    fn of_disk(&self, sys: &Path, file: &str) -> String {
-        let Number { major, minor } = self.disk;
-        let home = sys.join(format!("dev/block/{major}:{minor}"));
-        fs::read_to_string(home.join(file)).unwrap_or_default()
+        self.is_counted_in(sys) && in_flight_in(sys, self.disk) == 0
     }
 
     /// The switch of [`Device::is_counted`], for a remedy.
     pub fn counting_switch(&self) -> String {
-        let Number { major, minor } = self.disk;
-        format!("{SYS}/dev/block/{major}:{minor}/{SWITCH}")
+        let switch = home_of(Path::new(SYS), self.disk).join(SWITCH);
+        switch.display().to_string()
     }
 
-    fn is_there_in(&self, sys: &Path) -> bool {
-        self.namesake(sys)
-            .is_some_and(|now| now.sequence == self.sequence)
+    fn is_counted_in(&self, sys: &Path) -> bool {
+        let switch = home_of(sys, self.disk).join(SWITCH);
+        parsed::<u8>(&switch) != Some(0)
     }
 
-    fn is_replaced_in(&self, sys: &Path) -> bool {
-        self.namesake(sys)
-            .is_some_and(|now| now.sequence != self.sequence)
+    pub(crate) fn is_there_in(&self, sys: &Path) -> bool {
+        self.namesake(sys).is_some_and(|now| now.is_same(self))
     }
 
     /// The device that has this name and number now, unless that device has no size.
@@ -145,9 +141,26 @@ impl Device {
     }
 }
 
-const SYS: &str = "/sys";
+pub(crate) const SYS: &str = "/sys";
 const CLASS: &str = "class/block";
 const SWITCH: &str = "queue/iostats";
+
+fn home_of(sys: &Path, number: Number) -> PathBuf {
+    let Number { major, minor } = number;
+    sys.join(format!("dev/block/{major}:{minor}"))
+}
+
+/// Whether a device has this number, be it one without a size.
+pub(crate) fn exists(sys: &Path, number: Number) -> bool {
+    home_of(sys, number).exists()
+}
+
+/// A device's reads and writes in flight. A device that no longer exists has none.
+fn in_flight_in(sys: &Path, number: Number) -> u64 {
+    let counts = fs::read_to_string(home_of(sys, number).join("inflight")).unwrap_or_default();
+    let counts = counts.split_whitespace();
+    counts.filter_map(|count| count.parse::<u64>().ok()).sum()
+}
 
 fn find_in(sys: &Path, words: &str) -> Result<Device, DeviceError> {
     let known = list(sys)?;
@@ -227,7 +240,7 @@ fn hint(sys: &Path, known: &[Device], words: &str) -> String {
 const TYPOS_MAX: usize = 1;
 
 /// Every block device of the kernel, sorted by name.
-fn list(sys: &Path) -> Result<Vec<Device>, DeviceError> {
+pub(crate) fn list(sys: &Path) -> Result<Vec<Device>, DeviceError> {
     let entries = fs::read_dir(sys.join(CLASS))?.flatten();
     // If a device cannot be read, it has just been removed, or its driver hides it.
     let mut devices: Vec<_> = entries.filter_map(|entry| read(&entry.path())).collect();
@@ -246,6 +259,7 @@ fn read(entry: &Path) -> Option<Device> {
         number: number(&home)?,
         disk: number(disk)?,
         sequence: parsed(&disk.join("diskseq")),
+        home: fs::metadata(disk).ok()?.ino(),
         part: match part {
             Some(sectors) => Some(sectors?),
             None => None,
@@ -267,7 +281,7 @@ fn number(home: &Path) -> Option<Number> {
     parse_number(fs::read_to_string(home.join("dev")).ok()?.trim())
 }
 
-fn parsed<T: FromStr>(file: &Path) -> Option<T> {
+pub(crate) fn parsed<T: FromStr>(file: &Path) -> Option<T> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 

@@ -16,8 +16,8 @@ pub struct InFlight {
     pub bytes: u64,
     /// The time at which the I/O began: its queueing if the probe watches queueing, otherwise its issue.
     pub since_ns: u64,
-    /// Whether the driver has received the I/O.
-    pub issued: bool,
+    /// When the driver received the I/O; `None` if it has not.
+    pub issued_ns: Option<u64>,
     /// Whether the I/O's end may be among the lost events. An end that arrives now may belong to another I/O,
     /// so the probe does not report this I/O as finished. The probe gives up a doubtful I/O at the latest
     /// when it next finds that the kernel has nothing in flight on the disk.

@@ -34,6 +34,13 @@ pub struct Io {
     pub submitter: Option<Submitter>,
 }
 
+impl Io {
+    /// When the I/O was queued, or, if that is not known, when the driver received it.
+    pub fn begun_ns(&self) -> u64 {
+        self.queued_ns.unwrap_or(self.issued_ns)
+    }
+}
+
 /// The task that asked for an I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Submitter {

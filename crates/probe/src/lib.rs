@@ -9,6 +9,7 @@
 
 mod cgroup;
 mod device;
+mod earlier;
 mod error;
 mod follower;
 mod in_flight;
@@ -16,6 +17,7 @@ mod io;
 mod options;
 mod pairing;
 mod record;
+mod roster;
 mod sync;
 mod tasks;
 pub mod tracefs;
@@ -29,5 +31,6 @@ pub use in_flight::InFlight;
 pub use io::{Comm, Io, Rwbs, Submitter};
 pub use options::{Options, Start};
 pub use record::{Record, What};
+pub use roster::{Changes, Gone, Known, Roster};
 pub use sync::{FileId, Sync, SyncCall, SyncTracer};
 pub use tracer::{Progress, Tracer};

@@ -5,8 +5,10 @@ use crate::device::Device;
 /// The options of a tracer.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The devices to watch; at least one.
+    /// The devices to watch; at least one, unless `later`.
     pub devices: Vec<Device>,
+    /// Whether each whole disk that appears later is watched, too.
+    pub later: bool,
     /// The event at which an I/O begins.
     pub start: Start,
     /// Whether each I/O names its submitter: the process that queued its oldest bio. To know submitters, the

@@ -1,15 +1,21 @@
 //! Watches devices: turns the kernel's buffers into finished I/Os.
 
-use crate::device::{Device, Number};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::device::{Number, SYS, list};
+use crate::earlier::Earlier;
 use crate::error::TraceError;
 use crate::in_flight::InFlight;
-use crate::io::{Io, Rwbs};
+use crate::io::Io;
 use crate::options::Options;
 use crate::pairing::Pairing;
-use crate::record::{Entry, What};
+use crate::record::{Entry, Record, What};
+use crate::roster::{Place, Roster};
 use crate::tasks::Tasks;
 use crate::tracefs::decoder::Decoder;
-use crate::tracefs::events::{self, filter, wanted};
+use crate::tracefs::events::{self, filtered};
 use crate::tracefs::format::Format;
 use crate::tracefs::instance::Instance;
 use crate::tracefs::ring::{Item, Ring};
@@ -40,7 +46,7 @@ impl Progress {
 /// A watch on some devices. Dropping it removes everything that it has set up in the kernel.
 #[derive(Debug)]
 pub struct Tracer {
-    devices: Vec<Device>,
+    roster: Roster,
     // The ring is dropped before the instance, which cannot be removed while its files are open.
     ring: Ring,
     instance: Instance,
@@ -52,6 +58,11 @@ pub struct Tracer {
     /// `pairing.dropped()` at the last reading.
     dropped: u64,
     tended_ns: u64,
+    begun_ns: u64,
+    /// The I/Os of each watched device that began before the watch, by the device's name.
+    earlier: HashMap<Arc<str>, Earlier>,
+    /// I/Os that ran while one disk replaced another.
+    undecided: Vec<Io>,
     /// Disks that had nothing in flight at the last check.
     idle: Vec<Number>,
 }
@@ -76,10 +87,11 @@ impl Tracer {
         let kib = buffer_kib(cpus.len());
         instance.write("buffer_size_kb", &kib.to_string())?;
         let mut decoders = Vec::new();
-        for (kind, disks) in wanted(options) {
+        let known = list(Path::new(SYS)).unwrap_or_default();
+        for (kind, filter) in filtered(options, &known) {
             let path = format!("block/{}", kind.name());
             let decoder = |format: &Format| events::Decoder::new(kind, format).map(Decoder::Block);
-            decoders.push(enable(&instance, &path, filter(&disks), decoder)?);
+            decoders.push(enable(&instance, &path, filter, decoder)?);
         }
         let plan = match options.cgroups {
             true => enable_tasks(&instance, &mut decoders)?,
@@ -88,7 +100,7 @@ impl Tracer {
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write(SWITCH, "1")?;
         Ok(Tracer {
-            devices: options.devices.clone(),
+            roster: Roster::new(&options.devices, options.later),
             ring,
             instance,
             pairing: Pairing::new(&options.devices, options.start),
@@ -96,23 +108,70 @@ impl Tracer {
             unmatched: 0,
             dropped: 0,
             tended_ns: now_ns(),
+            begun_ns: now_ns(),
+            earlier: HashMap::new(),
+            undecided: Vec::new(),
             idle: Vec::new(),
         })
     }
 
-    /// Reads the events since the last call, up to `end_ns`, and passes each finished I/O to `give`, in the
-    /// order in which the I/Os ended. The tracer keeps no finished I/Os. This function does not wait, so its
+    /// Reads the events since the last call, up to `end_ns`, and passes each finished I/O to `give` with the
+    /// name of its device, in the order in which the I/Os ended; but an I/O that ran while one disk replaced
+    /// another may come later. The tracer keeps no other finished I/Os. This function does not wait, so its
     /// caller should call it often, such as 20 times a second.
-    pub fn read(&mut self, end_ns: u64, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
-        let until_ns = now_ns().min(end_ns);
-        let (devices, pairing, tasks) = (&self.devices, &mut self.pairing, &mut self.tasks);
+    pub fn read(
+        &mut self,
+        end_ns: u64,
+        mut give: impl FnMut(&Arc<str>, &Io),
+    ) -> Result<Progress, TraceError> {
+        let counts = self.count_in_flight();
+        let counted_ns = now_ns();
+        let until_ns = counted_ns.min(end_ns);
+        // Every disk that has events until then exists at this look, unless it has vanished again.
+        if self.roster.look(now_ns()) {
+            self.take_later();
+        }
+        let unknown = self.drain(until_ns, &mut give)?;
+        self.decide(until_ns, &mut give);
+        if until_ns == counted_ns {
+            self.count_earlier(&counts, counted_ns);
+        }
+        self.tasks.iter_mut().for_each(Tasks::caught_up);
+        if until_ns >= self.tended_ns + TEND_NS {
+            self.tend(until_ns)?;
+        }
+        let (unmatched, dropped) = (self.pairing.unmatched(), self.pairing.dropped());
+        Ok(Progress {
+            until_ns,
+            lost: self.ring.lost()?,
+            unmatched: unmatched - std::mem::replace(&mut self.unmatched, unmatched),
+            dropped: unknown + dropped - std::mem::replace(&mut self.dropped, dropped),
+        })
+    }
+
+    /// Passes on the I/Os that ended until `until_ns`. Returns how many others ended on disks that vanished
+    /// before the tracer could look at them.
+    fn drain(
+        &mut self,
+        until_ns: u64,
+        give: &mut impl FnMut(&Arc<str>, &Io),
+    ) -> Result<u64, TraceError> {
+        let (roster, pairing, tasks) = (&self.roster, &mut self.pairing, &mut self.tasks);
+        let undecided = &mut self.undecided;
+        let mut unknown = 0;
         self.ring.drain(until_ns, |item| match item {
             Item::Entry(Entry::Block(record)) => {
+                unknown += u64::from(is_end_on_unknown(roster, record));
                 let asks = matches!(record.what, What::BioQueue(_));
                 let tasks = tasks.as_mut().filter(|_| asks);
                 let ended = pairing.take(record, tasks.map(|tasks| tasks.cgroup(record.pid)));
-                let ours = ended.filter(|io| is_of(devices, io.device, io.sector, io.rwbs));
-                ours.iter().for_each(&mut give);
+                if let Some(io) = ended {
+                    match roster.place(&io) {
+                        Place::Of(name) => give(&name, &io),
+                        Place::Undecided => undecided.push(io),
+                        Place::Elsewhere => {}
+                    }
+                }
             }
             Item::Entry(Entry::Task(_, event)) => {
                 tasks.iter_mut().for_each(|tasks| tasks.take(event));
@@ -123,17 +182,84 @@ impl Tracer {
                 tasks.iter_mut().for_each(Tasks::lost);
             }
         })?;
-        self.tasks.iter_mut().for_each(Tasks::caught_up);
-        if until_ns >= self.tended_ns + TEND_NS {
-            self.tend(until_ns)?;
+        Ok(unknown)
+    }
+
+    /// Begins to pair the events of disks that have just appeared. All their I/Os begin during the watch.
+    fn take_later(&mut self) {
+        for one in self.roster.watched().filter(|one| one.is_later()) {
+            if !self.earlier.contains_key(&one.name) {
+                self.earlier.insert(Arc::clone(&one.name), Earlier::NONE);
+                self.pairing.add(&one.device);
+            }
         }
-        let (unmatched, dropped) = (self.pairing.unmatched(), self.pairing.dropped());
-        Ok(Progress {
-            until_ns,
-            lost: self.ring.lost()?,
-            unmatched: unmatched - std::mem::replace(&mut self.unmatched, unmatched),
-            dropped: dropped - std::mem::replace(&mut self.dropped, dropped),
-        })
+        let roster = &self.roster;
+        self.earlier
+            .retain(|name, _| roster.watched().any(|one| one.name == *name));
+    }
+
+    /// Passes on the I/Os that ran while one disk replaced another, once all of them are known.
+    fn decide(&mut self, until_ns: u64, give: &mut impl FnMut(&Arc<str>, &Io)) {
+        while let Some(disk) = self.undecided.first().map(|io| io.device) {
+            if until_ns < self.roster.decided_ns(disk) {
+                return;
+            }
+            let all = std::mem::take(&mut self.undecided);
+            let (own, others) = all.into_iter().partition(|io| io.device == disk);
+            self.undecided = others;
+            for (name, io) in self.roster.decide(own) {
+                give(&name, &io);
+            }
+        }
+    }
+
+    /// The kernel's counts of I/Os in flight, of the devices that may have I/Os from before the watch.
+    fn count_in_flight(&self) -> Vec<(Arc<str>, Option<u64>)> {
+        let watched = self.roster.watched().filter(|one| !one.is_gone);
+        let open = watched.filter(|one| {
+            let earlier = self.earlier.get(&one.name);
+            earlier.is_none_or(|earlier| earlier.is_open())
+        });
+        open.map(|one| (Arc::clone(&one.name), one.device.counted_in_flight()))
+            .collect()
+    }
+
+    /// Takes counts that the kernel made at `at_ns`, after all events until then are read.
+    fn count_earlier(&mut self, counts: &[(Arc<str>, Option<u64>)], at_ns: u64) {
+        for (name, counted) in counts {
+            let own = self.in_flight().filter(|(device, io)| {
+                // The kernel counts an I/O a moment after its event.
+                let has_counted = |ns: u64| ns.saturating_add(COUNTED_NS) <= at_ns;
+                let is_counted = io.issued_ns.is_some_and(has_counted);
+                *device == name && is_counted && !io.doubtful && io.rwbs.operation() != b'F'
+            });
+            let certain = own.count() as u64;
+            let earlier = self.earlier.entry(Arc::clone(name)).or_default();
+            if let Some(counted) = counted {
+                earlier.take(*counted, certain);
+            }
+        }
+    }
+
+    /// How many I/Os of a device began before the watch and have not ended; `None` if the kernel does not
+    /// count the device's I/Os. All of them are at least as old as the watch.
+    pub fn earlier(&self, name: &str) -> Option<u64> {
+        self.earlier.get(name).and_then(|earlier| earlier.number())
+    }
+
+    /// When the watch began.
+    pub fn begun_ns(&self) -> u64 {
+        self.begun_ns
+    }
+
+    /// The devices that the watch knows.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// The devices that the watch knows, to take their changes.
+    pub fn roster_mut(&mut self) -> &mut Roster {
+        &mut self.roster
     }
 
     /// Checks that the kernel still records events, and gives up I/Os that must have ended. If a disk had
@@ -157,33 +283,32 @@ impl Tracer {
         disks.sort_unstable();
         disks.dedup();
         let is_idle = |disk: &Number| {
-            let device = self.devices.iter().find(|device| device.disk == *disk);
-            device.is_some_and(Device::is_idle)
+            let device = self.roster.of(*disk, 0, false);
+            device.is_some_and(|one| one.device.is_idle())
         };
         disks.retain(is_idle);
         disks
     }
 
-    /// The I/Os in flight at the last reading.
-    pub fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
-        let all = self.pairing.in_flight();
-        all.filter(|io| is_of(&self.devices, io.device, io.sector, io.rwbs))
-    }
-
-    /// The watched devices that no longer exist.
-    pub fn vanished(&self) -> impl Iterator<Item = &Device> {
-        self.devices.iter().filter(|device| !device.is_there())
+    /// The I/Os in flight at the last reading, with the names of their devices.
+    pub fn in_flight(&self) -> impl Iterator<Item = (&Arc<str>, InFlight)> + '_ {
+        self.pairing.in_flight().filter_map(|io| {
+            let is_flush = io.rwbs.operation() == b'F';
+            let one = self.roster.of(io.device, io.sector, is_flush)?;
+            one.is_watched.then_some((&one.name, io))
+        })
     }
 }
 
-/// Whether an I/O of a disk belongs to one of these devices. Events name whole disks. A partition has the
-/// I/Os of its sectors, but no flushes, which the kernel's own statistics also count only for the whole disk.
-fn is_of(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
-    let is_flush = rwbs.operation() == b'F';
-    devices
-        .iter()
-        .any(|device| device.has(disk, sector) && !(is_flush && device.part.is_some()))
+/// Whether an event shows the end of an I/O on a disk that the tracer should watch and does not know. A disk
+/// without a size is not watched.
+fn is_end_on_unknown(roster: &Roster, record: &Record) -> bool {
+    let is_end = matches!(record.what, What::Complete(_)) && record.sectors > 0;
+    is_end && roster.lacks(record.device)
 }
+
+/// By then, the kernel has counted an I/O whose event it has raised.
+const COUNTED_NS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests;

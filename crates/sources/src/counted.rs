@@ -7,6 +7,7 @@ use dashpot_observe::{
     DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span, Tally,
 };
 
+use crate::earlier::Earlier;
 use crate::ios::Stream;
 use crate::signals::{Stop, now_ns};
 use crate::source::Source;
@@ -98,9 +99,19 @@ impl<S: Stream> CountedSource<S> {
             lost: std::mem::take(&mut self.lost),
             ..Seen::default()
         };
+        let earlier = self.stream.earlier();
+        let has_conditions = !self.question.predicates.is_empty();
         for one in &mut self.layers {
-            seen.add(one.layer, one.ended(&span, &in_flight));
+            if let Some(names) = self.stream.names(one.layer) {
+                one.names = names;
+            }
+            let mut devices = one.ended(&span, &in_flight);
+            if one.layer == Layer::Disk {
+                add(&earlier, &mut devices, has_conditions, span.end_ns);
+            }
+            seen.add(one.layer, devices);
         }
+        self.stream.tell(span.is_last, &mut seen);
         seen
     }
 }
@@ -143,6 +154,19 @@ impl<S: Stream> Source for CountedSource<S> {
             }
         }
         Ok(None)
+    }
+}
+
+/// Adds the I/Os that began before the watch to those in flight.
+fn add(earlier: &[Earlier], devices: &mut [DeviceInterval], has_conditions: bool, at_ns: u64) {
+    for device in devices {
+        let own = earlier
+            .iter()
+            .find(|earlier| *earlier.device == *device.device);
+        if let Some(earlier) = own {
+            let in_flight = std::mem::take(&mut device.in_flight);
+            device.in_flight = earlier.add_to(in_flight, has_conditions, at_ns);
+        }
     }
 }
 

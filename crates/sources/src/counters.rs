@@ -3,128 +3,180 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use dashpot_export::complain;
-use dashpot_observe::{DeviceInterval, InFlight, Intervals, Schedule, Seen, Span};
-use dashpot_probe::{Device, Number};
+use dashpot_observe::{DeviceInterval, Intervals, Schedule, Seen, Span};
+use dashpot_probe::{Device, Known, Number, Roster};
 
 use crate::diskstats::{Counters, counters};
+use crate::earlier::not_counted;
+use crate::named::Named;
 use crate::signals::{Stop, now_ns};
 use crate::source::Source;
-use crate::vanished::Vanished;
+use crate::vanished::{check, roster, tell};
 use crate::wall::unix_ns;
 
 /// Reads the counters of devices, once per interval.
 pub(crate) struct CountersSource {
-    devices: Vec<Device>,
-    /// Whether the user has named the devices.
-    are_named: bool,
+    roster: Roster,
     stop: Stop,
     intervals: Intervals,
-    last: HashMap<Number, Counters>,
-    vanished: Vanished,
+    /// The counters of the devices at the beginning of the interval, by the names of the devices.
+    last: HashMap<Arc<str>, Counters>,
+    /// The counters of all devices of the host at the last look that found a change, or at the last reading.
+    all: HashMap<Number, Counters>,
+    /// The last counters of the disks that vanished in this interval, or zeroes if a disk vanished together with
+    /// its counters.
+    ended: HashMap<Arc<str>, Counters>,
+    /// The devices that the user has not named and that were never used before the watch. Like sysstat, the source
+    /// omits them while they are not used.
+    unused: Vec<Arc<str>>,
     /// The devices of which it was said that the kernel does not count their I/Os.
-    uncounted: HashSet<Number>,
+    uncounted: HashSet<Arc<str>>,
 }
 
 impl CountersSource {
     pub(crate) fn new(
         devices: &[Device],
-        are_named: bool,
+        named: Named,
         schedule: &Schedule,
     ) -> anyhow::Result<CountersSource> {
         let stop = Stop::new()?;
-        let last = counters()?;
+        let all = counters()?;
+        let mut roster = roster(devices, named);
+        roster.look(now_ns());
+        let last = roster.watched().filter_map(|one| {
+            let counters = all.get(&one.device.number)?;
+            Some((Arc::clone(&one.name), *counters))
+        });
+        let last: HashMap<Arc<str>, Counters> = last.collect();
+        let is_unused = |one: &&Known| {
+            one.device.is_counted() && !last.get(&one.name).is_some_and(Counters::is_used)
+        };
+        let unused = roster.watched().filter(is_unused);
+        let unused: Vec<_> = unused.map(|one| Arc::clone(&one.name)).collect();
         Ok(CountersSource {
-            devices: devices.to_vec(),
-            are_named,
+            unused: match named {
+                Named::Yes => Vec::new(),
+                Named::No => unused,
+            },
+            last,
+            all,
+            roster,
             stop,
             intervals: schedule.begin(now_ns()),
-            last,
-            vanished: Vanished::default(),
+            ended: HashMap::new(),
             uncounted: HashSet::new(),
         })
     }
 
-    /// The I/O of a device by its counters. If the kernel does not count the device's I/Os, nothing of any
-    /// time is known, and the first time that this is so the reason is told.
-    fn interval(&mut self, device: &Device, did: Counters, elapsed: Duration) -> DeviceInterval {
-        if device.is_counted() {
-            return did.interval(&device.name, elapsed);
+    /// Looks for changed devices. A disk that has appeared begins with zeroes. But if a driver has only given a disk
+    /// another medium, the kernel's counters go on, so the new disk begins where they were.
+    fn look(&mut self) -> anyhow::Result<()> {
+        let before: Vec<Known> = self.present().cloned().collect();
+        if !self.roster.look(now_ns()) {
+            return Ok(());
         }
-        if self.uncounted.insert(device.number) {
-            complain(format_args!(
-                "dashpot: {}: its figures are unknown, because the kernel does not count its I/Os: write 1 to {}, \
-                 or watch it with 'dashpot observe'",
-                device.name,
-                device.counting_switch()
-            ));
+        let now = counters()?;
+        let after: Vec<Known> = self.present().cloned().collect();
+        let is_in = |list: &[Known], one: &Known| list.iter().any(|other| other.name == one.name);
+        let mut begins = std::mem::replace(&mut self.all, now);
+        for old in before.iter().filter(|one| !is_in(&after, one)) {
+            let number = old.device.number;
+            let counted = self.all.get(&number).copied();
+            let counted = counted.filter(|_| self.roster.has_home(&old.device));
+            let last = counted.or(self.last.get(&old.name).copied());
+            let last = last.unwrap_or_default();
+            begins.insert(number, last);
+            self.ended.insert(Arc::clone(&old.name), last);
         }
-        DeviceInterval {
-            in_flight: InFlight::UNKNOWN,
-            ..Counters::default().interval(&device.name, Duration::ZERO)
+        for new in after
+            .iter()
+            .filter(|one| !is_in(&before, one) && one.is_reused)
+        {
+            let begin = begins.get(&new.device.number).copied();
+            self.last
+                .insert(Arc::clone(&new.name), begin.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Tells once of each device that the kernel does not count its I/Os.
+    fn tell_uncounted(&mut self) {
+        let present: Vec<Known> = self.present().cloned().collect();
+        for one in present.iter().filter(|one| !one.device.is_counted()) {
+            if self.uncounted.insert(Arc::clone(&one.name)) {
+                complain(format_args!(
+                    "dashpot: {}: its figures are unknown, because the kernel does not count its I/Os: write 1 to \
+                     {}, or watch it with 'dashpot observe'",
+                    one.name,
+                    one.device.counting_switch()
+                ));
+            }
         }
     }
 
-    fn intervals_of(
-        &mut self,
-        did: Vec<(Device, Counters)>,
-        elapsed: Duration,
-    ) -> Vec<DeviceInterval> {
-        let did = did.into_iter();
-        did.map(|(device, did)| self.interval(&device, did, elapsed))
-            .collect()
+    fn present(&self) -> impl Iterator<Item = &Known> {
+        self.roster.watched().filter(|one| !one.is_gone)
     }
 
-    /// Omits devices that have never been used, as sysstat does, unless the user named them.
-    fn forget_unused(&mut self) {
-        let is_used = |device: &Device| {
-            let counters = self.last.get(&device.number);
-            !device.is_counted() || counters.is_some_and(Counters::is_used)
-        };
-        self.devices
-            .retain(|device| self.are_named || is_used(device));
-    }
-
-    /// The I/O since the last reading. Devices that are gone are left out.
+    /// The I/O since the last reading.
     fn go_on(&mut self, span: Span, now: HashMap<Number, Counters>) -> anyhow::Result<Seen> {
+        self.tell_uncounted();
         let elapsed = span.length().elapsed;
-        let did = |device: &Device| {
-            let later = now.get(&device.number).filter(|_| device.is_there())?;
-            let earlier = self.last.get(&device.number).copied().unwrap_or_default();
-            Some((device.clone(), later.since(&earlier)))
-        };
-        let did: Vec<_> = self.devices.iter().filter_map(did).collect();
-        let disks = self.intervals_of(did, elapsed);
-        self.last = now;
-        self.vanished.check_presence(&self.devices);
-        self.vanished.check(&self.devices)?;
-        Ok(Seen {
+        let mut last = HashMap::new();
+        let mut disks = Vec::new();
+        for one in self.roster.watched() {
+            let later = match one.is_gone {
+                true => self.ended.get(&one.name),
+                false => now.get(&one.device.number),
+            };
+            let Some(later) = later else { continue };
+            let earlier = self.last.get(&one.name).copied().unwrap_or_default();
+            if !one.is_gone {
+                last.insert(Arc::clone(&one.name), *later);
+            }
+            let did = later.since(&earlier);
+            if self.unused.contains(&one.name) && !did.is_used() {
+                continue;
+            }
+            disks.push(interval(one, &did, elapsed));
+        }
+        self.last = last;
+        self.all = now;
+        self.ended.clear();
+        check(&self.roster)?;
+        let mut seen = Seen {
             span,
             at_ns: unix_ns(),
             disks,
-            gone: self.vanished.gone(),
-            vanished: self.vanished.news(&self.devices, span.is_last).to_vec(),
             ..Seen::default()
-        })
+        };
+        tell(&mut self.roster, span.is_last, &mut seen);
+        Ok(seen)
     }
 }
 
 impl Source for CountersSource {
     fn since_start(&mut self) -> anyhow::Result<Option<Seen>> {
-        self.forget_unused();
+        self.tell_uncounted();
         let elapsed = uptime()?;
-        let did = |device: &Device| Some((device.clone(), *self.last.get(&device.number)?));
-        let did: Vec<_> = self.devices.iter().filter_map(did).collect();
-        let disks = self.intervals_of(did, elapsed);
+        let did = |one: &Known| {
+            let counters = self.last.get(&one.name)?;
+            let is_shown = !self.unused.contains(&one.name);
+            is_shown.then(|| interval(one, counters, elapsed))
+        };
+        let disks = self.roster.watched().filter_map(did).collect();
         Ok(Some(Seen::since_start(disks, Vec::new(), unix_ns())))
     }
 
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         while let Some(due_ns) = self.intervals.due_ns() {
             let is_stopped = self.stop.is_set();
+            self.look()?;
             if !is_stopped && now_ns() < due_ns {
                 self.stop.sleep_until(due_ns);
                 continue;
@@ -135,6 +187,18 @@ impl Source for CountersSource {
             }
         }
         Ok(None)
+    }
+}
+
+/// The I/O of a device by its counters. If the kernel does not count the device's I/Os, nothing of any time is
+/// known.
+fn interval(one: &Known, did: &Counters, elapsed: Duration) -> DeviceInterval {
+    match one.device.is_counted() {
+        true => did.interval(&one.name, elapsed),
+        false => DeviceInterval {
+            in_flight: not_counted(&one.name),
+            ..Counters::default().interval(&one.name, Duration::ZERO)
+        },
     }
 }
 

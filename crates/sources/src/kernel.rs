@@ -11,6 +11,7 @@ use anyhow::anyhow;
 use dashpot_observe::{Question, Schedule, Seen};
 use dashpot_probe::Device;
 
+use crate::named::Named;
 use crate::priority;
 use crate::reader::{Reader, Tell, Watched, weight};
 use crate::signals::{Stop, now_ns};
@@ -27,20 +28,21 @@ pub struct KernelSource {
 }
 
 impl KernelSource {
-    /// Begins to watch these devices.
+    /// Begins to watch these devices and, if the user has named none, each disk that appears later.
     ///
     /// # Errors
     ///
     /// Fails if the kernel cannot be watched.
     pub fn new(
         devices: &[Device],
+        named: Named,
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<KernelSource> {
         // Catch signals first, so that no signal ends the program while the kernel holds something to clean
         // up.
         let stop = Stop::new()?;
-        let reader = Reader::new(devices, question, stop.clone(), schedule)?;
+        let reader = Reader::new(devices, named, question, stop.clone(), schedule)?;
         let (way, told) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let tell = Tell {

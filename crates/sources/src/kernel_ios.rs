@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
-use dashpot_probe::{Comm, Device, InFlight, Io, Rwbs, Submitter};
+use dashpot_probe::{Comm, InFlight, Io, Rwbs, Submitter};
 
 use crate::errno::errno_name;
 
 /// Makes records. Records share the strings of names, because many records have the same few names.
 pub(crate) struct KernelIos {
-    devices: Vec<(Device, Arc<str>)>,
     letters: Known<Rwbs>,
     comms: Known<Comm>,
 }
@@ -21,32 +20,27 @@ pub(crate) struct KernelIos {
 struct Known<K>(HashMap<K, Arc<str>>);
 
 impl KernelIos {
-    pub(crate) fn new(devices: &[Device]) -> KernelIos {
-        let named = |device: &Device| (device.clone(), device.name.as_str().into());
+    pub(crate) fn new() -> KernelIos {
         KernelIos {
-            devices: devices.iter().map(named).collect(),
             letters: Known(HashMap::new()),
             comms: Known(HashMap::new()),
         }
     }
 
-    /// The record of an I/O, if it belongs to one of the devices.
-    pub(crate) fn finished(&mut self, io: &Io) -> Option<FinishedIo> {
-        let mut devices = self.devices.iter();
-        let (_, device) = devices.find(|(device, _)| device.has(io.device, io.sector))?;
-        let device = Arc::clone(device);
+    /// The record of an I/O of the device with this name.
+    pub(crate) fn finished(&mut self, device: &Arc<str>, io: &Io) -> FinishedIo {
         let letters = io.rwbs.bytes();
         let queue_ns = |queued_ns| io.issued_ns.saturating_sub(queued_ns);
-        Some(FinishedIo {
+        FinishedIo {
             layer: Layer::Disk,
-            device,
+            device: Arc::clone(device),
             kind: Kind::of_letters(letters),
             fua: ops_of(letters).contains(OpSet::FUA),
             letters: Some(self.letters.text(io.rwbs, ToString::to_string)),
             offset_bytes: io.sector.saturating_mul(SECTOR),
             length_bytes: io.bytes,
             depth: None,
-            begun_ns: io.queued_ns.unwrap_or(io.issued_ns),
+            begun_ns: io.begun_ns(),
             ended_ns: io.completed_ns,
             at_ns: io.completed_ns,
             waits: IoWaits::Kernel {
@@ -62,12 +56,17 @@ impl KernelIos {
             merged: io.merged,
             requeued: io.requeued,
             error: (io.error != 0).then(|| errno_name(io.error)),
-        })
+        }
     }
 
     /// The record of an I/O in flight, as if it ended at this moment.
-    pub(crate) fn in_flight(&mut self, io: &InFlight, now_ns: u64) -> Option<FinishedIo> {
-        self.finished(&Io {
+    pub(crate) fn in_flight(
+        &mut self,
+        device: &Arc<str>,
+        io: &InFlight,
+        now_ns: u64,
+    ) -> FinishedIo {
+        let io = Io {
             device: io.device,
             rwbs: io.rwbs,
             sector: io.sector,
@@ -79,7 +78,8 @@ impl KernelIos {
             merged: 0,
             requeued: 0,
             submitter: io.submitter.clone(),
-        })
+        };
+        self.finished(device, &io)
     }
 
     fn who(&mut self, submitter: &Submitter) -> Who {
@@ -123,23 +123,14 @@ const KNOWN_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
-    use dashpot_probe::{Layer as Tracked, Number};
+    use dashpot_probe::Number;
 
     use super::*;
 
     const DISK: Number = Number { major: 7, minor: 1 };
 
-    fn ios(parts: &[Option<std::ops::Range<u64>>]) -> KernelIos {
-        let device = |(at, part): (usize, &Option<std::ops::Range<u64>>)| Device {
-            name: format!("d{at}"),
-            number: DISK,
-            disk: DISK,
-            sequence: None,
-            part: part.clone(),
-            layer: Tracked::Request,
-        };
-        let devices: Vec<Device> = parts.iter().enumerate().map(device).collect();
-        KernelIos::new(&devices)
+    fn finished(io: &Io) -> FinishedIo {
+        KernelIos::new().finished(&"d0".into(), io)
     }
 
     fn io(rwbs: &str, sector: u64) -> Io {
@@ -164,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_times_of_its_events() {
-        let record = ios(&[None]).finished(&io("WS", 8)).expect("a record");
+        let record = finished(&io("WS", 8));
         assert_eq!((record.total_ns(), record.at_device_ns()), (9_000, 6_000));
         assert_eq!(
             (record.offset_bytes, record.letters.as_deref()),
@@ -180,20 +171,8 @@ mod tests {
             queued_ns: None,
             ..io("R", 0)
         };
-        let record = ios(&[None]).finished(&unqueued).expect("a record");
+        let record = finished(&unqueued);
         assert_eq!((record.total_ns(), record.at_device_ns()), (6_000, 6_000));
-    }
-
-    #[test]
-    fn a_partition_has_what_begins_in_it() {
-        let mut ios = ios(&[Some(0..8), Some(8..16)]);
-        let mut device = |sector| {
-            let record = ios.finished(&io("R", sector));
-            record.map(|record| record.device.to_string())
-        };
-        let devices: Vec<Option<String>> = [0, 7, 8, 16].map(&mut device).to_vec();
-        let named = |name: &str| Some(name.to_owned());
-        assert_eq!(devices, [named("d0"), named("d0"), named("d1"), None]);
     }
 
     #[test]

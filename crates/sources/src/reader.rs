@@ -15,9 +15,11 @@ use dashpot_observe::{
 };
 use dashpot_probe::{Device, Options, Progress, Start, TraceError, Tracer};
 
+use crate::earlier::earlier;
 use crate::kernel_ios::KernelIos;
+use crate::named::Named;
 use crate::signals::{Stop, now_ns};
-use crate::vanished::Vanished;
+use crate::vanished::{check, tell};
 
 /// The weight of an interval: about how much memory the interval takes while it waits to be printed.
 pub(crate) fn weight(seen: &Seen) -> usize {
@@ -51,7 +53,6 @@ impl Tell {
 /// Reads the kernel's events, interval by interval.
 pub(crate) struct Reader {
     tracer: Tracer,
-    devices: Vec<Device>,
     stop: Stop,
     intervals: Intervals,
     /// The beginning of the watch.
@@ -65,18 +66,19 @@ pub(crate) struct Reader {
     /// How many events the present interval misses so far.
     lost: u64,
     unmatched: u64,
-    vanished: Vanished,
 }
 
 impl Reader {
     pub(crate) fn new(
         devices: &[Device],
+        named: Named,
         question: &Question,
         stop: Stop,
         schedule: &Schedule,
     ) -> anyhow::Result<Reader> {
         let tracer = Tracer::start(&Options {
             devices: devices.to_vec(),
+            later: named == Named::No,
             start: match needs_queueing(question) {
                 true => Start::Queue,
                 false => Start::Issue,
@@ -89,15 +91,13 @@ impl Reader {
             begun_ns,
             read_ns: begun_ns,
             intervals: schedule.begin(begun_ns),
-            ios: KernelIos::new(devices),
+            ios: KernelIos::new(),
             tally: Tally::of(question),
             predicates: question.predicates.clone(),
             tracer,
-            devices: devices.to_vec(),
             stop,
             lost: 0,
             unmatched: 0,
-            vanished: Vanished::default(),
         })
     }
 
@@ -119,7 +119,7 @@ impl Reader {
     /// Reads until the present interval has ended.
     fn next(&mut self, tell: &Tell) -> anyhow::Result<Option<Seen>> {
         if !self.stop.is_set() {
-            self.vanished.check(&self.devices)?;
+            check(self.tracer.roster())?;
         }
         while let Some(due_ns) = self.intervals.due_ns() {
             let is_stopped = self.stop.is_set();
@@ -164,35 +164,28 @@ impl Reader {
 
     /// The interval that has ended.
     fn ended(&mut self, span: Span) -> Seen {
-        let disks = self.intervals(&span);
-        self.vanished.check_presence(&self.devices);
-        Seen {
-            disks,
+        let mut seen = Seen {
+            disks: self.intervals(&span),
             span,
             lost: std::mem::take(&mut self.lost),
             unmatched: Some(std::mem::take(&mut self.unmatched)),
-            gone: self.vanished.gone(),
-            vanished: self
-                .vanished
-                .news(&self.devices, self.stop.is_set())
-                .to_vec(),
             ..Seen::default()
-        }
+        };
+        tell(self.tracer.roster_mut(), self.stop.is_set(), &mut seen);
+        seen
     }
 
     fn is_nothing_left(&self) -> bool {
-        self.tracer.vanished().count() == self.devices.len()
+        self.tracer.roster().is_over()
     }
 
     /// Counts I/O that was completed before the interval's end. I/O that a CPU reports later counts
     /// in the next interval.
     fn read(&mut self, end_ns: u64) -> Result<Progress, TraceError> {
         let (tally, ios, begun_ns) = (&mut self.tally, &mut self.ios, self.begun_ns);
-        let progress = self.tracer.read(end_ns, |io| {
-            if io.completed_ns >= begun_ns
-                && let Some(io) = ios.finished(io)
-            {
-                tally.add(&io);
+        let progress = self.tracer.read(end_ns, |device, io| {
+            if io.completed_ns >= begun_ns {
+                tally.add(&ios.finished(device, io));
             }
         })?;
         self.read_ns = self.read_ns.max(progress.until_ns);
@@ -204,40 +197,57 @@ impl Reader {
     /// The I/O of each device. Events cannot tell how busy a device was: `iostat` reads the
     /// kernel's counters for that.
     fn intervals(&mut self, span: &Span) -> Vec<DeviceInterval> {
-        let devices = self.devices.clone();
-        let intervals = devices.iter().map(|device| DeviceInterval {
-            device: device.name.clone(),
-            elapsed: Duration::from_nanos(span.elapsed_ns()),
-            ops: self.tally.ops(&device.name),
-            busy: Duration::ZERO,
-            depth_time_ns: 0,
-            depths: None,
-            in_flight: self.in_flight(device, span.end_ns),
-        });
+        let in_flight = self.in_flight_of_each(span.end_ns);
+        let intervals = in_flight
+            .into_iter()
+            .map(|(device, in_flight)| DeviceInterval {
+                device: device.to_string(),
+                elapsed: Duration::from_nanos(span.elapsed_ns()),
+                ops: self.tally.ops(&device),
+                busy: Duration::ZERO,
+                depth_time_ns: 0,
+                depths: None,
+                in_flight,
+            });
         let intervals = intervals.collect();
         self.tally.clear();
         intervals
     }
 
-    /// The I/Os in flight at the interval's end. Doubtful I/Os, whose end may be among the lost events, count
-    /// only if the device has no other I/Os in flight, because most doubtful I/Os have probably ended.
-    fn in_flight(&mut self, device: &Device, at_ns: u64) -> InFlight {
-        let own = self.tracer.in_flight();
-        let own: Vec<_> = own
-            .filter(|io| device.has(io.device, io.sector))
-            .filter(|io| {
-                let record = self.ios.in_flight(io, at_ns);
-                record.is_some_and(|record| self.predicates.select(&record))
-            })
-            .collect();
+    /// The I/Os in flight of each watched device.
+    fn in_flight_of_each(&mut self, at_ns: u64) -> Vec<(Arc<str>, InFlight)> {
+        let has_conditions = !self.predicates.is_empty();
+        let earlier = earlier(&self.tracer);
+        let watched = self.tracer.roster().watched();
+        let devices: Vec<Arc<str>> = watched.map(|one| Arc::clone(&one.name)).collect();
+        let each = devices.into_iter().map(|device| {
+            let own = self.in_flight(&device, at_ns);
+            let earlier = earlier.iter().find(|earlier| earlier.device == device);
+            let all = match earlier {
+                Some(earlier) => earlier.add_to(own, has_conditions, at_ns),
+                None => own,
+            };
+            (device, all)
+        });
+        each.collect()
+    }
+
+    /// The I/Os in flight at the interval's end that began during the watch. Doubtful I/Os, whose end may be among
+    /// the lost events, count only if the device has no other I/Os in flight, because most doubtful I/Os have
+    /// probably ended.
+    fn in_flight(&mut self, device: &Arc<str>, at_ns: u64) -> InFlight {
+        let (ios, predicates) = (&mut self.ios, &self.predicates);
+        let own = self.tracer.in_flight().filter(|(own, _)| *own == device);
+        let own = own.filter(|(_, io)| predicates.select(&ios.in_flight(device, io, at_ns)));
+        let own: Vec<_> = own.map(|(_, io)| io).collect();
         let doubtful = own.iter().all(|io| io.doubtful);
         let told = || own.iter().filter(|io| io.doubtful == doubtful);
         let oldest = told().min_by_key(|io| io.since_ns);
         InFlight {
             zios: Some(told().count() as u64),
             oldest_ns: oldest.map(|io| at_ns.saturating_sub(io.since_ns)),
-            device: oldest.map(|_| device.name.clone()),
-            wait: oldest.map(|io| wait(io.issued, doubtful).to_owned()),
+            device: oldest.map(|_| device.to_string()),
+            wait: oldest.map(|io| wait(io.issued_ns.is_some(), doubtful).to_owned()),
             wait_ns: None,
             rule: None,
         }

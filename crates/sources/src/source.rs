@@ -17,6 +17,12 @@ pub trait Source {
         Some(Vec::new())
     }
 
+    /// How many I/Os in flight began before the watch, so that nothing else is known of them; `None` if the kernel
+    /// does not count them.
+    fn earlier(&self) -> Option<u64> {
+        Some(0)
+    }
+
     /// Puts the times of I/Os on the axis of another source of this host. On that axis, a moment in
     /// nanoseconds since 1970 is its time on `CLOCK_MONOTONIC` plus `ahead_ns`. Returns by how many
     /// nanoseconds the times may be off that axis, which is 0 unless the source has another clock.

@@ -15,6 +15,7 @@ use crate::failed::warn_of_failed;
 use crate::ios::{Devices, IoSource, KernelStream, SyncStream, SyncedStream, ZioStream};
 use crate::kernel::KernelSource;
 use crate::known::check_known;
+use crate::named::Named;
 use crate::owner::Owner;
 use crate::remembered::Remembered;
 use crate::served::{at, by_layer, of_layer, split};
@@ -42,25 +43,6 @@ pub enum Target {
     },
     /// Block devices of the kernel, at least one, and whether the user has named them.
     Kernel(Vec<Device>, Named),
-}
-
-/// Whether the user has named the devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// The user has named them.
-    Yes,
-    /// The user has named none, which means all.
-    No,
-}
-
-impl Named {
-    /// The names to ask for: the names from the user, or no names, which means all devices.
-    pub fn only(self, names: &[String]) -> &[String] {
-        match self {
-            Named::Yes => names,
-            Named::No => &[],
-        }
-    }
 }
 
 impl Target {
@@ -409,7 +391,7 @@ fn watch_kernel<'a>(
     }
     Ok(match &question.subject {
         Subject::Ios(wanted) => {
-            let stream = || KernelStream::new(devices, wanted);
+            let stream = || KernelStream::new(devices, named, wanted);
             Box::new(IoSource::begin(
                 wanted,
                 &question.predicates,
@@ -417,11 +399,8 @@ fn watch_kernel<'a>(
                 stream,
             )?)
         }
-        Subject::Averages(_) => {
-            let are_named = named == Named::Yes;
-            Box::new(CountersSource::new(devices, are_named, schedule)?)
-        }
-        _ => Box::new(KernelSource::new(devices, question, schedule)?),
+        Subject::Averages(_) => Box::new(CountersSource::new(devices, named, schedule)?),
+        _ => Box::new(KernelSource::new(devices, named, question, schedule)?),
     })
 }
 
@@ -452,7 +431,7 @@ fn watch_syncs<'a>(
     }
     let both = || {
         Ok(SyncedStream {
-            disks: KernelStream::new(devices, &Wanted::all(Layer::Disk))?,
+            disks: KernelStream::new(devices, named, &Wanted::all(Layer::Disk))?,
             calls: stream()?,
         })
     };

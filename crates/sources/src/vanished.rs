@@ -1,62 +1,51 @@
-//! Devices of the kernel that vanish during the watch.
+//! The news of the kernel's devices that appear or vanish during a watch.
 
 use anyhow::bail;
-use dashpot_observe::VanishedDevice;
-use dashpot_probe::Device;
+use dashpot_observe::{Seen, VanishedDevice};
+use dashpot_probe::{Device, Gone, Roster};
 
-/// The watched devices that are gone.
-#[derive(Default)]
-pub(crate) struct Vanished {
-    gone: Vec<VanishedDevice>,
-    news: Vec<VanishedDevice>,
+use crate::named::Named;
+
+/// A roster of these devices. If the user has named none, each disk that appears later belongs to it, too.
+pub(crate) fn roster(devices: &[Device], named: Named) -> Roster {
+    Roster::new(devices, named == Named::No)
 }
 
-impl Vanished {
-    /// Looks for devices that are gone.
-    pub(crate) fn check_presence(&mut self, devices: &[Device]) {
-        let gone = devices.iter().filter(|device| !device.is_there());
-        let gone: Vec<VanishedDevice> = gone.map(vanished).collect();
-        let is_new = |now: &&VanishedDevice| self.gone.iter().all(|before| before.name != now.name);
-        self.news = gone.iter().filter(is_new).cloned().collect();
-        self.gone = gone;
-    }
-
-    /// Fails if no device is left, and names the vanished devices.
-    pub(crate) fn check(&self, devices: &[Device]) -> anyhow::Result<()> {
-        if self.is_all(devices) {
-            let gone: Vec<String> = self.gone.iter().map(described).collect();
-            bail!(
-                "nothing is left to watch, because {} vanished: name a device that is there; 'lsblk' \
-                 lists them",
-                gone.join(", ")
-            );
-        }
-        Ok(())
-    }
-
-    /// The devices that were gone at the last check.
-    pub(crate) fn gone(&self) -> Vec<String> {
-        self.gone.iter().map(|device| device.name.clone()).collect()
-    }
-
-    /// The devices that have vanished between the last two checks. If all devices are gone and `is_last` is
-    /// false, the next [`Self::check`] names them, so this function returns none.
-    pub(crate) fn news(&self, devices: &[Device], is_last: bool) -> &[VanishedDevice] {
-        match self.is_all(devices) && !is_last {
-            true => &[],
-            false => &self.news,
-        }
-    }
-
-    fn is_all(&self, devices: &[Device]) -> bool {
-        !devices.is_empty() && self.gone.len() == devices.len()
+/// Moves the news into an interval. If all devices are gone and this interval is not the last, [`check`] will
+/// name them, so they are not news.
+pub(crate) fn tell(roster: &mut Roster, is_last: bool, seen: &mut Seen) {
+    seen.gone = roster.gone().map(|gone| gone.name.to_string()).collect();
+    let changes = roster.take_changes();
+    seen.appeared = changes.appeared.iter().map(ToString::to_string).collect();
+    if !roster.is_over() || is_last {
+        seen.vanished = changes.vanished.iter().map(vanished).collect();
     }
 }
 
-fn vanished(device: &Device) -> VanishedDevice {
+/// Fails if no device is left, and names the vanished devices.
+pub(crate) fn check(roster: &Roster) -> anyhow::Result<()> {
+    if roster.is_over() {
+        let gone: Vec<String> = roster
+            .gone()
+            .map(|gone| described(&vanished(&gone)))
+            .collect();
+        bail!(
+            "nothing is left to watch, because {} vanished: name a device that is there; 'lsblk' \
+             lists them",
+            gone.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn vanished(gone: &Gone) -> VanishedDevice {
     VanishedDevice {
-        name: device.name.clone(),
-        is_replaced: device.is_replaced(),
+        name: gone.name.to_string(),
+        is_replaced: gone.replaced.is_some(),
+        now: gone
+            .replaced
+            .as_ref()
+            .and_then(|(name, is_watched)| is_watched.then(|| name.to_string())),
     }
 }
 

@@ -9,7 +9,7 @@ use dashpot_observe::{
     DeviceInterval, Dimension, Intervals, KEYS_MAX, Layer, Question, Schedule, Seen,
 };
 use dashpot_probe::Device;
-use dashpot_sources::{KernelSource, Source};
+use dashpot_sources::{KernelSource, Named, Source};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::ask::{Ask, News};
@@ -18,6 +18,7 @@ use crate::frame::{ClientFrame, Condition, DiskFrame, Done, Frame};
 /// Devices of the kernel, and the channel to the screen.
 pub(crate) struct Kernel {
     pub(crate) devices: Vec<Device>,
+    pub(crate) named: Named,
     pub(crate) interval: Duration,
     pub(crate) asked: Receiver<Ask>,
     pub(crate) news: UnboundedSender<News>,
@@ -31,7 +32,12 @@ impl Kernel {
             by: Some(Dimension::Process),
             ..Question::latencies(&[Layer::Disk])
         };
-        let source = KernelSource::new(&self.devices, &question, &Schedule::every(STEP, None));
+        let source = KernelSource::new(
+            &self.devices,
+            self.named,
+            &question,
+            &Schedule::every(STEP, None),
+        );
         match source {
             Ok(source) => {
                 begun(Ok(()));

@@ -119,8 +119,8 @@ impl Session {
                 let only = named.only(&[disks, volumes].concat()).to_vec();
                 of_daemon(client, only, interval, tell)?
             }
-            Target::Kernel(devices, _) => {
-                let link = Link::to_kernel(devices, interval, tell)?;
+            Target::Kernel(devices, named) => {
+                let link = Link::to_kernel(devices, named, interval, tell)?;
                 (State::new(Origin::Kernel, interval), link)
             }
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use dashpot_observe::Intervals;
 use dashpot_probe::Device;
 use dashpot_rules::Speed;
+use dashpot_sources::Named;
 use dashpot_sources::now_ns;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -47,6 +48,7 @@ impl Link {
     /// in the kernel.
     pub(crate) fn to_kernel(
         devices: Vec<Device>,
+        named: Named,
         interval: Duration,
         news: UnboundedSender<News>,
     ) -> anyhow::Result<Link> {
@@ -54,6 +56,7 @@ impl Link {
         let (begun, begins) = channel();
         let kernel = Kernel {
             devices,
+            named,
             interval,
             asked,
             news,

@@ -3,7 +3,6 @@
 mod waiting;
 
 use std::cmp::Reverse;
-use std::fs;
 
 use anyhow::Context;
 use dashpot_cli::InflightArgs;
@@ -36,8 +35,10 @@ struct Inflight {
     /// The I/Os or the calls, the oldest first.
     ios: Vec<InflightIo>,
     /// How many I/Os of the kernel's disks began before the watch; only their number is known, from the
-    /// kernel's count. Null for a daemon's disks, whose I/Os are all listed.
+    /// kernel's count. Null if the kernel does not count, and for a daemon's disks, whose I/Os are all listed.
     older: Option<u64>,
+    /// How long the watch has lasted, which the older I/Os have lasted at least.
+    older_than_ns: Option<u64>,
     /// The threads of this host that are in uninterruptible sleep; null for a daemon's disks.
     waiting: Option<Vec<Waiting>>,
 }
@@ -76,10 +77,12 @@ impl Inflight {
             watched.watch(target, *layer, lasts)?;
         }
         let Watched { mut ios, older } = watched;
+        // The kernel's count does not include calls that sync files.
+        let has_older = is_kernels && !layers.contains(&Layer::Fs);
         ios.sort_by_key(|io| Reverse(io.total_ns()));
         Ok(Inflight {
-            // The kernel's count does not include calls that sync files.
-            older: older.filter(|_| is_kernels && !layers.contains(&Layer::Fs)),
+            older: older.filter(|_| has_older),
+            older_than_ns: has_older.then_some(lasts.as_nanos()),
             waiting: is_kernels.then(waiting),
             ios: ios.iter().map(InflightIo::of).collect(),
         })
@@ -87,19 +90,35 @@ impl Inflight {
 
     fn text(&self, room: Room) -> String {
         let mut text = match self.ios.is_empty() {
-            true => "No I/O in flight.\n".to_owned(),
+            true => String::new(),
             false => table_of(room, false, &FIELDS, &self.ios),
         };
-        if let Some(older @ 1..) = self.older {
-            let older = thousands(older);
-            text += &format!("{older} more began before the watch: their age is not known.\n");
-        }
+        text += &self.older_text();
         match &self.waiting {
             Some(waiting) if !waiting.is_empty() => {
                 text + "\nThreads that wait in the kernel, for I/O or otherwise:\n"
                     + &waiting::table(room, waiting)
             }
             _ => text,
+        }
+    }
+
+    /// The sentence about I/Os that are not in the table.
+    fn older_text(&self) -> String {
+        let more = if self.ios.is_empty() { "" } else { " more" };
+        match (self.older, self.older_than_ns) {
+            (Some(older @ 1..), Some(least_ns)) => format!(
+                "{}{more} in flight began before the watch, at least {} ago: only their number is known.\n",
+                thousands(older),
+                short_time(least_ns)
+            ),
+            (None, Some(_)) => {
+                "I/Os from before the watch are not known, because the kernel does not \
+                                count them: queue/iostats of a disk is 0.\n"
+                    .to_owned()
+            }
+            _ if self.ios.is_empty() => "No I/O in flight.\n".to_owned(),
+            _ => String::new(),
         }
     }
 }
@@ -109,10 +128,7 @@ impl Inflight {
 struct Watched {
     /// The I/Os in flight at the end of the watch.
     ios: Vec<FinishedIo>,
-    /// An upper bound for the number of I/Os that began before the watch: the smallest difference so far
-    /// between the kernel's count and the number of I/Os in flight that the watch knows. Each difference
-    /// includes the I/Os that began before the watch. It may also include I/Os that began later and that the
-    /// watch does not know yet.
+    /// How many I/Os began before the watch; `None` if that is not known.
     older: Option<u64>,
 }
 
@@ -122,32 +138,14 @@ impl Watched {
         if let Err(error) = target.check(&question) {
             usage(&error);
         }
-        let devices = target.names(layer);
         let mut source = target.watch(&question, &Schedule::once(lasts))?;
-        loop {
-            let counted: u64 = devices.iter().map(|device| counted(device)).sum();
-            if source.next()?.is_none() {
-                break;
-            }
-            let known = source.in_flight().unwrap_or_default().len() as u64;
-            let beyond = counted.saturating_sub(known);
-            self.older = Some(self.older.map_or(beyond, |least| least.min(beyond)));
-        }
+        while source.next()?.is_some() {}
+        self.older = source.earlier();
         let ios = source.in_flight();
         self.ios
             .extend(ios.context("the daemon does not answer: its I/Os in flight are not known")?);
         Ok(())
     }
-}
-
-/// How many reads and writes are in flight by the kernel's count; 0 if the device has vanished.
-fn counted(device: &str) -> u64 {
-    let counts =
-        fs::read_to_string(format!("/sys/class/block/{device}/inflight")).unwrap_or_default();
-    counts
-        .split_whitespace()
-        .filter_map(|count| count.parse::<u64>().ok())
-        .sum()
 }
 
 const FIELDS: [Field<InflightIo>; 6] = [

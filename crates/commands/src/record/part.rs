@@ -94,13 +94,18 @@ impl<'a> Part<'a> {
     /// The devices, each with the word that a mark uses for its kind.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &'static str)> {
         self.devices.iter().flat_map(|(layer, names)| {
-            let kind = match (self.owner, layer) {
-                (Owner::Kernel, Layer::Fs) => KERNEL_FS,
-                (Owner::Kernel, _) if !self.is_beside => KERNEL_DISK,
-                _ => self.stored(*layer).word(),
-            };
+            let kind = self.kind(*layer);
             names.iter().map(move |name| (&**name, kind))
         })
+    }
+
+    /// The kind of this part's devices at a layer of its source.
+    pub(super) fn kind(&self, layer: Layer) -> &'static str {
+        match (self.owner, layer) {
+            (Owner::Kernel, Layer::Fs) => KERNEL_FS,
+            (Owner::Kernel, _) if !self.is_beside => KERNEL_DISK,
+            _ => self.stored(layer).word(),
+        }
     }
 
     /// The layer at which the recording stores the I/Os that the source has at `layer`. A disk of the kernel

@@ -196,7 +196,15 @@ impl Recording {
         }
         let owner = part.is_beside.then(|| part.owner.word());
         self.recorder.lost(seen.lost, owner);
-        // Only disks of the kernel vanish.
+        // Only disks of the kernel appear and vanish.
+        for device in &seen.appeared {
+            self.recorder.mark(
+                Event::Watched,
+                Some(device),
+                None,
+                Some(part.kind(Layer::Disk)),
+            );
+        }
         let layer = part.stored(Layer::Disk).word();
         for device in &seen.vanished {
             let text = match device.warning() {

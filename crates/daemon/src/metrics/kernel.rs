@@ -30,6 +30,8 @@ pub struct KernelTotals {
     ops: BTreeMap<(String, String), Total>,
     /// For each device, the number of I/Os in flight, and the age of the oldest of them in nanoseconds.
     in_flight: BTreeMap<String, (u64, u64)>,
+    /// Whether each device that the watch has seen still exists.
+    present: BTreeMap<String, bool>,
     lost: u64,
 }
 
@@ -55,9 +57,11 @@ impl Metrics for KernelMetrics {
 impl KernelTotals {
     /// Adds an interval. The I/Os in flight at the end of the new interval replace those of the interval
     /// before.
-    pub fn add(&mut self, intervals: &[DeviceInterval], lost: u64) {
+    pub fn add(&mut self, intervals: &[DeviceInterval], gone: &[String], lost: u64) {
         self.in_flight.clear();
         for interval in intervals {
+            let is_present = !gone.contains(&interval.device);
+            self.present.insert(interval.device.clone(), is_present);
             let in_flight = &interval.in_flight;
             if let Some(zios) = in_flight.zios {
                 let now = (zios, in_flight.oldest_ns.unwrap_or_default());
@@ -73,6 +77,15 @@ impl KernelTotals {
                 total.latency.merge(&op.disk);
             }
         }
+        // The watch forgets disks that vanished long ago, so that a host may make disks all day.
+        self.present.retain(|device, is_present| {
+            let is_told = intervals.iter().any(|interval| interval.device == *device);
+            *is_present &= is_told;
+            is_told || gone.contains(device)
+        });
+        let present = &self.present;
+        self.ops
+            .retain(|(device, _), _| present.contains_key(device));
         self.lost += lost;
     }
 
@@ -111,6 +124,10 @@ impl Collector for KernelTotals {
         )?;
         page.gauge(&IN_FLIGHT, self.each_device(|(number, _)| number))?;
         page.gauge(&OLDEST, self.each_device(|(_, age)| seconds_of(age.into())))?;
+        let present = self.present.iter();
+        let present =
+            present.map(|(device, is)| (vec![("device", Cow::from(device))], u64::from(*is)));
+        page.gauge(&PRESENT, present)?;
         page.counter(&LOST, [(Labels::new(), self.lost)])?;
         host::write_build(page)
     }
@@ -134,12 +151,17 @@ const LATENCY: Metric = Metric(
 const IN_FLIGHT: Metric = Metric(
     "kernel_disk_in_flight",
     None,
-    "I/Os that have begun and have not ended",
+    "I/Os that have begun, also before the watch, and have not ended; absent if the kernel does not count them",
 );
 const OLDEST: Metric = Metric(
     "kernel_disk_oldest_in_flight",
     Some(Unit::Seconds),
-    "Time since the oldest I/O in flight began, or 0",
+    "Time since the oldest I/O in flight began, or 0; the time since the watch began if the I/O is older",
+);
+const PRESENT: Metric = Metric(
+    "kernel_disk_present",
+    None,
+    "1 while the device exists, 0 when it has vanished",
 );
 const LOST: Metric = Metric(
     "kernel_events_lost",

@@ -8,7 +8,8 @@ use dashpot_report::report::Tells;
 /// Warns about devices that have vanished in the last shown interval.
 fn warn_of_vanished(devices: &[VanishedDevice]) {
     for device in devices {
-        let then = device.warning().unwrap_or("the report has it up to then");
+        let then = device.warning();
+        let then = then.as_deref().unwrap_or("the report has it up to then");
         complain(format_args!(
             "dashpot: {} has vanished; {then}",
             device.name
@@ -51,6 +52,11 @@ impl Beside {
         self.say_length(&seen.length());
         if !self.tells.lost {
             self.say_lost(seen.lost);
+        }
+        for device in &seen.appeared {
+            complain(format_args!(
+                "dashpot: {device} has appeared; the report has it from its first I/O"
+            ));
         }
         warn_of_vanished(&seen.vanished);
     }

@@ -132,7 +132,7 @@ impl Source for Counted<'_> {
         let seen = self.source.next()?;
         if let Some(seen) = &seen {
             let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-            totals.add(&seen.disks, seen.lost);
+            totals.add(&seen.disks, &seen.gone, seen.lost);
         }
         Ok(seen)
     }

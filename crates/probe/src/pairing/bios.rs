@@ -87,7 +87,7 @@ impl Bios {
             sector: bio.sector,
             bytes: bio.sectors * SECTOR,
             since_ns: bio.queued_ns,
-            issued: true,
+            issued_ns: Some(bio.queued_ns),
             doubtful,
             submitter: Some(bio.submitter.clone()),
         })

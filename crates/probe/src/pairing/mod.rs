@@ -30,7 +30,7 @@ use requests::Requests;
 /// Pairs the events of the watched devices' disks.
 #[derive(Debug)]
 pub(crate) struct Pairing {
-    devices: Vec<Device>,
+    layers: Vec<(Number, Layer)>,
     requests: Requests,
     bios: Bios,
 }
@@ -39,7 +39,10 @@ impl Pairing {
     /// Pairs the events of these devices. I/Os have a time of queueing only if `start` is [`Start::Queue`].
     pub(crate) fn new(devices: &[Device], start: Start) -> Pairing {
         Pairing {
-            devices: devices.to_vec(),
+            layers: devices
+                .iter()
+                .map(|device| (device.disk, device.layer))
+                .collect(),
             requests: Requests::new(start),
             bios: Bios::new(start),
         }
@@ -83,8 +86,14 @@ impl Pairing {
         self.requests.dropped() + self.bios.dropped()
     }
 
+    /// Pairs the events of this disk, too.
+    pub(crate) fn add(&mut self, device: &Device) {
+        self.layers.retain(|(disk, _)| *disk != device.disk);
+        self.layers.push((device.disk, device.layer));
+    }
+
     fn layer(&self, disk: Number) -> Option<Layer> {
-        let device = self.devices.iter().find(|device| device.disk == disk);
-        device.map(|device| device.layer)
+        let mut layers = self.layers.iter();
+        layers.find_map(|(known, layer)| (*known == disk).then_some(*layer))
     }
 }

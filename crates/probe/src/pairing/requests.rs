@@ -392,7 +392,7 @@ impl Request {
                 false => self.sectors * SECTOR,
             },
             since_ns: queued_ns.or(self.issued_ns)?,
-            issued,
+            issued_ns: self.issued_ns.filter(|_| issued),
             doubtful,
             submitter: self.submitter.clone(),
         })

@@ -35,12 +35,30 @@ const KINDS: [Kind; 6] = [
 
 /// The events that the options need, each with the disks for which the options need it.
 pub(crate) fn wanted(options: &Options) -> Vec<(Kind, Vec<Number>)> {
-    let queue = options.start == Start::Queue || options.submitters;
-    let disks = |kind: Kind| disks(&options.devices, |layer| kind.is_wanted(layer, queue));
+    let disks = |kind: Kind| disks(&options.devices, |layer| kind.is_needed(layer, options));
     KINDS
         .iter()
         .map(|&kind| (kind, disks(kind)))
         .filter(|(_, disks)| !disks.is_empty())
+        .collect()
+}
+
+/// The events that the options need, each with a filter for the kernel. If disks that appear later are watched,
+/// the filters pass the events of unknown disks, too; `known` are all disks that exist now.
+pub(crate) fn filtered(options: &Options, known: &[Device]) -> Vec<(Kind, Option<String>)> {
+    if !options.later {
+        let wanted = wanted(options).into_iter();
+        return wanted
+            .map(|(kind, disks)| (kind, filter("==", " || ", &disks)))
+            .collect();
+    }
+    let others = |kind: Kind| disks(known, |layer| !kind.is_needed(layer, options));
+    let kinds = KINDS.iter().filter(|kind| {
+        let layers = [Layer::Request, Layer::Bio];
+        layers.iter().any(|layer| kind.is_needed(*layer, options))
+    });
+    kinds
+        .map(|&kind| (kind, filter("!=", " && ", &others(kind))))
         .collect()
 }
 
@@ -52,15 +70,15 @@ fn disks(devices: &[Device], are_wanted: impl Fn(Layer) -> bool) -> Vec<Number> 
     disks
 }
 
-/// A filter for the kernel that passes only the events of these disks. `None` if the filter would be too
-/// long for the kernel; then the kernel records the events of every disk.
-pub(crate) fn filter(disks: &[Number]) -> Option<String> {
+/// A filter for the kernel that passes only the events of these disks, or all but them. `None` if the filter would
+/// be empty, or too long for the kernel; then the kernel records the events of every disk.
+fn filter(relation: &str, between: &str, disks: &[Number]) -> Option<String> {
     let terms: Vec<_> = disks
         .iter()
-        .map(|&disk| format!("dev == {}", encode(disk)))
+        .map(|&disk| format!("dev {relation} {}", encode(disk)))
         .collect();
-    let filter = terms.join(" || ");
-    (filter.len() < FILTER_MAX).then_some(filter)
+    let filter = terms.join(between);
+    (1..FILTER_MAX).contains(&filter.len()).then_some(filter)
 }
 
 /// The kernel's bound for the length of a filter: a page.
@@ -81,9 +99,9 @@ pub(crate) fn decode(dev: u64) -> Number {
 }
 
 impl Kind {
-    /// Whether the probe needs this event for devices of this layer. `queue` says whether it watches
-    /// queueing.
-    fn is_wanted(self, layer: Layer, queue: bool) -> bool {
+    /// Whether the options need this event for devices of this layer.
+    fn is_needed(self, layer: Layer, options: &Options) -> bool {
+        let queue = options.start == Start::Queue || options.submitters;
         match (self, layer) {
             (Kind::Issue | Kind::Requeue | Kind::Complete, layer) => layer == Layer::Request,
             (Kind::BioQueue | Kind::BioComplete, Layer::Bio) => true,

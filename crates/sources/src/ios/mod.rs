@@ -6,8 +6,9 @@ mod syncs;
 mod zios;
 
 use anyhow::Context;
-use dashpot_observe::{FinishedIo, Predicates, Schedule, Seen, Span, VanishedDevice, Wanted};
+use dashpot_observe::{FinishedIo, Layer, Predicates, Schedule, Seen, Span, Wanted};
 
+use super::earlier::Earlier;
 use super::signals::{Stop, now_ns};
 use super::source::Source;
 use super::wall::{Axis, unix_ns};
@@ -30,6 +31,19 @@ pub(super) trait Stream {
     fn in_flight(&mut self, _now_ns: u64) -> Option<Vec<FinishedIo>> {
         Some(Vec::new())
     }
+
+    /// The I/Os that began before the watch and have not ended, of each device that may have some.
+    fn earlier(&self) -> Vec<Earlier> {
+        Vec::new()
+    }
+
+    /// The names of the devices at a layer, if devices may appear or vanish.
+    fn names(&self, _layer: Layer) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Adds the news of devices that have appeared or vanished since the last call.
+    fn tell(&mut self, _is_last: bool, _seen: &mut Seen) {}
 }
 
 /// The progress of a reading.
@@ -39,8 +53,6 @@ pub(super) struct Progress {
     pub(super) missed: u64,
     /// Whether more I/Os are ready.
     pub(super) more: bool,
-    /// Devices that have vanished since the last reading.
-    pub(super) vanished: Vec<VanishedDevice>,
 }
 
 /// A source that returns I/Os as they finish.
@@ -122,17 +134,19 @@ impl<S: Stream> IoSource<S> {
             (false, true) => Next::End,
             (false, false) => Next::Wait,
         };
-        Ok(Seen {
+        let is_last = self.next == Next::End;
+        let mut seen = Seen {
             span: Span {
-                is_last: self.next == Next::End,
+                is_last,
                 ..Span::default()
             },
             at_ns: unix_ns(),
             ios,
             lost: progress.missed,
-            vanished: progress.vanished,
             ..Seen::default()
-        })
+        };
+        self.stream.tell(is_last, &mut seen);
+        Ok(seen)
     }
 }
 
@@ -166,6 +180,11 @@ impl<S: Stream> Source for IoSource<S> {
         Some(ios)
     }
 
+    fn earlier(&self) -> Option<u64> {
+        let earlier = self.stream.earlier();
+        earlier.iter().map(|earlier| earlier.number).sum()
+    }
+
     fn put_on(&mut self, ahead_ns: u64) -> u64 {
         self.axis.put_on(ahead_ns)
     }
@@ -174,7 +193,7 @@ impl<S: Stream> Source for IoSource<S> {
 #[cfg(test)]
 mod tests {
     use dashpot_engine::Duration;
-    use dashpot_observe::{IoWaits, Kind, Layer};
+    use dashpot_observe::{IoWaits, Kind};
 
     use super::*;
 

@@ -63,7 +63,6 @@ impl Stream for SyncStream<'_> {
         Ok(Progress {
             missed: progress.missing(),
             more: false,
-            vanished: Vec::new(),
         })
     }
 

@@ -74,11 +74,7 @@ impl Stream for ZioStream<'_> {
                 ios.push(self.texts.finished(*layer, zio));
             }
         }
-        Ok(Progress {
-            missed,
-            more,
-            vanished: Vec::new(),
-        })
+        Ok(Progress { missed, more })
     }
 
     fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {

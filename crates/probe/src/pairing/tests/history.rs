@@ -18,6 +18,7 @@ pub(super) fn disk(number: Number, layer: Layer) -> Device {
         number,
         disk: number,
         sequence: None,
+        home: 1,
         part: None,
         layer,
     }

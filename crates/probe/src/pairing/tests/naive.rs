@@ -383,8 +383,8 @@ proptest! {
                 finished.extend(pairing.take(&record, Some(cgroup_of(record.pid))));
             }
             prop_assert_eq!(&finished, &device.finished);
-            let waiting = pairing.in_flight().filter(|io| !io.issued).count();
-            let issued = pairing.in_flight().filter(|io| io.issued).count();
+            let waiting = pairing.in_flight().filter(|io| io.issued_ns.is_none()).count();
+            let issued = pairing.in_flight().filter(|io| io.issued_ns.is_some()).count();
             prop_assert_eq!((waiting, issued), (device.waiting.iter().map(|truth| truth.parts).sum::<usize>(), device.issued.len()));
         }
         prop_assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));

@@ -350,7 +350,7 @@ fn what_waits_is_in_flight_if_queueing_is_watched() {
         let (pairing, _) = paired(Layer::Request, start, text);
         let flight = pairing
             .in_flight()
-            .map(|io| (io.sector, io.since_ns / 1000, io.issued));
+            .map(|io| (io.sector, io.since_ns / 1000, io.issued_ns.is_some()));
         let mut flights: Vec<_> = flight.collect();
         flights.sort_unstable();
         flights

@@ -1,4 +1,4 @@
-use super::{Decoder, Kind, encode, filter, wanted};
+use super::{Decoder, Kind, encode, filter, filtered, wanted};
 use crate::device::{Device, Layer, Number};
 use crate::io::{Comm, Rwbs};
 use crate::options::{Options, Start};
@@ -16,6 +16,7 @@ fn device(name: &str, disk: Number, layer: Layer) -> Device {
         number: disk,
         disk,
         sequence: None,
+        home: 1,
         part: None,
         layer,
     }
@@ -86,6 +87,7 @@ fn requests_and_bios_take_their_own_events() {
         let devices = devices.clone();
         let wanted = wanted(&Options {
             devices,
+            later: false,
             start,
             submitters,
             cgroups: false,
@@ -120,9 +122,34 @@ fn requests_and_bios_take_their_own_events() {
 fn the_filter_names_disks_as_the_kernel_does() {
     let two = [number(7, 1), number(254, 0)];
     assert_eq!(
-        filter(&two).as_deref(),
+        filter("==", " || ", &two).as_deref(),
         Some("dev == 7340033 || dev == 266338304")
     );
     let many: Vec<_> = (0..1000).map(|minor| number(259, minor)).collect();
-    assert_eq!(filter(&many), None);
+    assert_eq!(filter("==", " || ", &many), None);
+}
+
+#[test]
+fn disks_that_appear_later_pass_the_filter() {
+    let known = [
+        device("vda", number(254, 0), Layer::Request),
+        device("dm-0", number(252, 0), Layer::Bio),
+    ];
+    let options = |submitters| Options {
+        devices: known.to_vec(),
+        later: true,
+        start: Start::Issue,
+        submitters,
+        cgroups: false,
+    };
+    let of = |submitters, kind: Kind| {
+        let all = filtered(&options(submitters), &known);
+        let found = all.into_iter().find(|(one, _)| *one == kind);
+        found.map(|(_, filter)| filter)
+    };
+    let not = |disk| Some(Some(format!("dev != {}", encode(disk))));
+    assert_eq!(of(false, Kind::Issue), not(number(252, 0)));
+    assert_eq!(of(false, Kind::BioComplete), not(number(254, 0)));
+    assert_eq!(of(false, Kind::Split), None, "no layer needs it");
+    assert_eq!(of(true, Kind::BioQueue), Some(None), "every layer needs it");
 }
