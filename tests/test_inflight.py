@@ -52,7 +52,7 @@ def test_an_io_of_the_kernel_names_its_process(tmp_path):
             assert told["ios"] == [] and told["older"] == 1
             assert writer.pid in {thread["pid"] for thread in told["waiting"]}
             text = run(BINARY, "inflight", "-d", loop.path, "--for", "200ms").stdout
-            assert "1 more began before the watch" in text and "dd" in text
+            assert "1 in flight began before the watch" in text and "dd" in text
         finally:
             run("fsfreeze", "-u", place)
         assert writer.wait() == 0
