@@ -31,14 +31,14 @@ def volatile(bench):
         disks = ["near=ram,size=64M"]
         for number, store in enumerate(cells):
             image = place / f"{number}.img"
-            image.touch()
-            disks.append(f"d{number}={store}:{image},size=256M")
+            with open(image, "wb") as file:
+                file.truncate(256 << 20)
+            disks.append(f"d{number}={store}:{image}")
         server = stack.enter_context(Dashpot(place, disks, ["--shards", "1"]))
         exports = {cell: f"d{number}" for number, cell in enumerate(cells.values())}
         samples = bench.measure("fair", list(exports), ["dashpot"], lambda cell, _: pings(bench, server, exports[cell]))
     of = lambda cell, figure: spread(samples.spread(cell, "dashpot", figure), micros)
-    stops = lambda cell: spread(samples.spread(cell, "dashpot", "stops_ns"), micros)
-    rows = [[cell, of(cell, "p50_ns"), of(cell, "p99_ns"), stops(cell)] for cell in exports]
+    rows = [[cell, *(of(cell, figure) for figure in ("p50_ns", "p99_ns", "stops_ns"))] for cell in exports]
     print_table("fair: a RAM disk beside writes of 1M and flushes", ["pings", "p50 us", "p99 us", "stops us"], rows)
     plain, lossy = (samples.spread(cell, "dashpot", "p99_ns") for cell in exports)
     if plain and lossy:
@@ -47,7 +47,7 @@ def volatile(bench):
 
 def pings(bench, server, flooded):
     stopped = lambda: next(disk["shard_stops"]["all"]["total_ns"] for disk in server.json("status")["disks"])
-    with neighbours.flood(server, flooded, 16, "--write", 94, "--flush", 6, "--block", "1M"):
+    with neighbours.flood(server, flooded, 16, "--write", "94%", "--flush", "6%", "--block", "1M"):
         time.sleep(0.2)
         before = stopped()
         figures = load(server, bench.seconds(5, 2), 1, "--rate", 200, export="near")
