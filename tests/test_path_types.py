@@ -426,3 +426,21 @@ def test_a_file_with_the_set_user_id_bit_is_named_once(places, tmp_path):  # noq
     program.chmod(0o4755)
     done = path_run(wal, "sh", "-c", f"{program}; {program}; true")
     assert done.stderr.count("set-user-ID") == 1 and str(program) in done.stderr
+
+
+# Waits for bytes of a pipe below the directory, until a signal comes.
+PIPE = """
+import os, signal, sys
+def handle(*_): raise SystemExit("heard")
+signal.signal(signal.SIGALRM, handle)
+os.mkfifo(sys.argv[1])
+pipe = os.open(sys.argv[1], os.O_RDWR)
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+os.read(pipe, 1)
+"""
+
+
+def test_a_wait_for_a_pipe_is_no_io(places):  # noqa: F811
+    wal, _ = places
+    done = run(BINARY, "run", "-d", f"wal=path:{wal},types=all", "-r", "--hang", "--", PYTHON, "-c", PIPE, wal / "p", code=1)
+    assert "heard\n" in done.stderr and "nothing matched" in done.stderr

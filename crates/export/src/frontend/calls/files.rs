@@ -203,6 +203,14 @@ impl Files {
 
     /// The disks that have the file at this place, which may be in another mount of a disk's file system.
     fn at(&self, place: &Place, subject: &mut Subject<'_, '_>) -> Result<Vec<usize>, Unknown> {
+        // The bytes of a pipe, a socket or a terminal reach no disk, and a signal can end a wait for them.
+        let kind = FileType::from_raw_mode(place.status.mode);
+        if matches!(
+            kind,
+            FileType::Fifo | FileType::Socket | FileType::CharacterDevice
+        ) {
+            return Ok(Vec::new());
+        }
         let mut held = self.with_path(&place.path);
         if self.is_elsewhere(&held, place, subject)? {
             held.clear();
