@@ -76,6 +76,41 @@ def test_each_kind_of_call_hears_the_error(places):  # noqa: F811
     assert (ends["syncfs"], ends["sync"], ends["never"]) == ([28, 28], [0], [0] * 6)
 
 
+def test_a_rule_can_name_a_call(places):  # noqa: F811
+    wal, other = places
+
+    def failed(types, rule):
+        done = path_run(wal, PYTHON, "-c", KINDS, wal, other, types=types, rules=[rule])
+        return {name for name, ends in json.loads(done.stdout).items() if 28 in ends}
+
+    assert failed("sync", "-e ENOSPC -T fdatasync,msync") == {"fdatasync", "msync"}
+    # The kernel reports only the calls that `types` names, whatever a rule says.
+    assert failed("fsync,syncfs", "-e ENOSPC") == {"fsync", "syncfs"}
+    assert failed("fsync", "-e ENOSPC -T sync") == {"fsync"}
+    assert failed("sync", "-e ENOSPC -T pwritev2") == {"pwritev2 RWF_SYNC", "pwritev2 RWF_DSYNC"}
+
+
+def test_reports_name_the_call(places, tmp_path):  # noqa: F811
+    wal, _ = places
+    script = """
+        "$0" record -d wal -o "$3" >"$3.said" & recorder=$!
+        until grep -q 'until Ctrl-C' "$3.said"; do sleep 0.01; done
+        "$1" -c 'import os, sys; os.fdatasync(os.open(sys.argv[1], os.O_CREAT | os.O_RDWR))' "$2" & program=$!
+        until "$0" inflight -d wal --json >"$3.flight" && grep -q fdatasync "$3.flight"; do sleep 0.01; done
+        "$0" clear all --release >&2
+        wait $program
+        until curl -s --unix-socket "${DASHPOT_API#unix:}" "http://d/v1/events?after=0" >"$3.events" && grep -q recv_ns "$3.events"
+        do sleep 0.01; done
+        kill -INT $recorder
+        wait $recorder
+    """
+    path_run(wal, "sh", "-ec", script, BINARY, PYTHON, wal / "f", tmp_path / "rec", rules=["--hang -T fdatasync"])
+    (zio,) = json.loads((tmp_path / "rec.events").read_text())["zios"]
+    assert (zio["op"], zio["call"]) == ("sync", "fdatasync")
+    seen = run(BINARY, "snoop", "--in", tmp_path / "rec").stdout
+    assert " fdatasync " in seen
+
+
 # Prints the error of each call.
 ERRORS = """
 import os, sys

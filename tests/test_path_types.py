@@ -149,6 +149,8 @@ def test_offsets_and_lengths_are_those_of_the_calls(places, tmp_path):  # noqa: 
 
 def test_a_type_that_was_not_named_is_refused(places):  # noqa: F811
     wal, _ = places
+    done = run(BINARY, "run", "-d", f"wal=path:{wal},types=fsync", "-r", "-D 1ms -T fdatasync", "--", "true", code=None)
+    assert "this disk can hold only fsync" in done.stderr and "path:DIR,types=fsync,fdatasync" in done.stderr
     done = run(BINARY, "run", "-d", f"wal=path:{wal}", "-r", "-D 1ms -T write", "--", "true", code=None)
     assert done.returncode == 125
     assert "this disk can hold only sync" in done.stderr and "path:DIR,types=sync,write" in done.stderr

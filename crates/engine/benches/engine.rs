@@ -64,6 +64,7 @@ impl Bench {
             client: ClientId(0),
             op: Op::Read,
             fua: false,
+            call: None,
             offset: self.random.next_u64() % (1 << 30),
             length: 4096,
             arrived: self.now,

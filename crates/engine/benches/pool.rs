@@ -85,6 +85,7 @@ impl Bench {
             client: ClientId(0),
             op: Op::Write,
             fua: false,
+            call: None,
             offset: block * BLOCK,
             length: BLOCK as u32,
             arrived: self.now,

@@ -453,6 +453,7 @@ impl Disk {
         InFlight {
             zio: flight.zio.id,
             op: flight.zio.op,
+            call: flight.zio.call,
             client: flight.zio.client,
             offset: flight.zio.offset,
             length: flight.zio.length,

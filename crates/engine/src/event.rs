@@ -6,7 +6,7 @@ use crate::client::ClientId;
 use crate::inject::RuleId;
 use crate::pool::stats::Class;
 use crate::time::{Duration, Instant};
-use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
+use crate::zio::{CallNumber, DiskId, Op, Outcome, VolumeId, Zio};
 
 /// A finished zio. If the zio skipped a stage, the moment of that stage equals the moment of the previous
 /// stage.
@@ -31,6 +31,8 @@ pub struct Event {
     pub op: Op,
     /// Whether the zio had to be durable before its reply.
     pub fua: bool,
+    /// The system call that the zio was, if a program made it.
+    pub call: Option<CallNumber>,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
@@ -88,6 +90,7 @@ impl Event {
             txg_syncing: None,
             op: zio.op,
             fua: zio.fua,
+            call: zio.call,
             offset: zio.offset,
             length: zio.length,
             depth: 0,

@@ -348,6 +348,7 @@ mod tests {
                         client: ClientId(0),
                         op: Op::Read,
                         fua: false,
+                        call: None,
                         offset: 0,
                         length: 1,
                         arrived: Instant::from_nanos(arrived),

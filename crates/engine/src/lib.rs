@@ -50,4 +50,4 @@ pub use holds::Holds;
 pub use random::{Random, Ratio};
 pub use stats::{DiskStats, InFlight, LatencyKind, OpStats, RuleCounts, RuleStats, RuleView, Wait};
 pub use time::{Duration, Instant};
-pub use zio::{DiskId, Errno, Op, OpSet, Outcome, PoolId, VolumeId, Zio, ZioId};
+pub use zio::{CallNumber, DiskId, Errno, Op, OpSet, Outcome, PoolId, VolumeId, Zio, ZioId};

@@ -8,7 +8,7 @@ use crate::histogram::Histogram;
 use crate::holds::Holds;
 use crate::inject::spec::{GroupId, RuleId, RuleSpec};
 use crate::time::{Duration, Instant};
-use crate::zio::{Op, ZioId};
+use crate::zio::{CallNumber, Op, ZioId};
 
 /// The latency that a histogram counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,6 +295,8 @@ pub struct InFlight {
     pub zio: ZioId,
     /// The zio's operation.
     pub op: Op,
+    /// The system call that the zio is, if a program made it.
+    pub call: Option<CallNumber>,
     /// The client that sent the zio.
     pub client: ClientId,
     /// First byte.

@@ -3,6 +3,8 @@
 //! The word "zio" comes from ZFS (`zio_t`). The operations are those that NBD has for a block device, and
 //! those that programs perform on files with system calls.
 
+use core::num::NonZeroU8;
+
 use crate::client::ClientId;
 use crate::errno::CallErrno;
 use crate::time::Instant;
@@ -126,10 +128,33 @@ impl Op {
     }
 }
 
-/// A set of operations. One possible member, `fua`, is not an operation of its own but stands for any write,
-/// zero or trim that asks for durability.
+/// The number of the system call that a program's zio is. The caller of the engine gives each call a number
+/// from 1 to [`CallNumber::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OpSet(u16);
+pub struct CallNumber(NonZeroU8);
+
+impl CallNumber {
+    /// The largest number.
+    pub const MAX: u8 = 48;
+
+    /// The call with this number.
+    pub const fn new(number: u8) -> Option<CallNumber> {
+        match NonZeroU8::new(number) {
+            Some(number) if number.get() <= CallNumber::MAX => Some(CallNumber(number)),
+            _ => None,
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u8 {
+        self.0.get()
+    }
+}
+
+/// A set of operations. Some possible members are no operations of their own: `fua` stands for any write, zero
+/// or trim that asks for durability, and a call for those operations that are this system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpSet(u64);
 
 impl OpSet {
     /// No operation.
@@ -148,6 +173,11 @@ impl OpSet {
     /// The set of one operation.
     pub const fn of(op: Op) -> OpSet {
         OpSet(1 << op as u16)
+    }
+
+    /// The set of the operations that are this system call.
+    pub const fn of_call(call: CallNumber) -> OpSet {
+        OpSet(1 << (15 + call.get()))
     }
 
     /// The members of `self` and those of `other`.
@@ -191,6 +221,8 @@ pub struct Zio<D = DiskId> {
     pub op: Op,
     /// Whether the zio must be durable before it is acknowledged.
     pub fua: bool,
+    /// The system call that the zio is, if a program made it.
+    pub call: Option<CallNumber>,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
@@ -203,7 +235,11 @@ impl<D> Zio<D> {
     /// The members of an [`OpSet`] that match this zio.
     pub(crate) fn ops(&self) -> OpSet {
         let op = OpSet::of(self.op);
-        if self.fua { op.union(OpSet::FUA) } else { op }
+        let op = if self.fua { op.union(OpSet::FUA) } else { op };
+        match self.call {
+            Some(call) => op.union(OpSet::of_call(call)),
+            None => op,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use dashpot_engine::{Op, OpSet};
 
 use super::ParseError;
+use super::call_names::{call_names, call_number};
 use super::name::nearest;
 
 /// The files of a path disk, and the types of calls that the kernel reports to dashpot. These types cannot
@@ -72,11 +73,13 @@ impl fmt::Display for CallFiles {
 pub fn format_types(types: OpSet) -> String {
     let named = CALL_TYPES.into_iter();
     let named = named.filter(|(_, op)| types.contains(OpSet::of(*op)));
-    named.map(|(word, _)| word).collect::<Vec<_>>().join(",")
+    let mut words: Vec<&str> = named.map(|(word, _)| word).collect();
+    words.extend(call_names(types));
+    words.join(",")
 }
 
-/// Parses types with commas between them.
-fn parse_types(text: &str) -> Result<OpSet, ParseError> {
+/// Parses types and calls with commas between them.
+pub fn parse_types(text: &str) -> Result<OpSet, ParseError> {
     let each = text.split(',').map(|word| parse_type(word, text));
     each.into_iter()
         .try_fold(OpSet::EMPTY, |set, one| Ok(set.union(one?)))
@@ -87,6 +90,9 @@ fn parse_type(word: &str, text: &str) -> Result<OpSet, ParseError> {
         "all" => return Ok(EVERY),
         "flush" => return Ok(DEFAULT),
         _ => {}
+    }
+    if let Some(call) = call_number(word) {
+        return Ok(OpSet::of_call(call));
     }
     let known = CALL_TYPES.iter().find(|(known, _)| *known == word);
     known.map(|(_, op)| OpSet::of(*op)).ok_or_else(|| {
@@ -111,6 +117,10 @@ mod tests {
             ("path:/a", "path:/a"),
             ("path:/a,types=flush", "path:/a"),
             ("path:/a,b,types=write,sync", "path:/a,b,types=sync,write"),
+            (
+                "path:/a,types=fdatasync,open,fsync",
+                "path:/a,types=open,fsync,fdatasync",
+            ),
             (
                 "path:/a/*.wal,types=all",
                 "path:/a/*.wal,types=sync,write,read,open,unlink,rename,truncate",

@@ -5,6 +5,7 @@
 use dashpot_engine::{Op, OpSet};
 
 use super::ParseError;
+use super::call_names::{call_names, call_number};
 use super::name::nearest;
 
 /// The words for the operations of a disk with blocks, in display order. `fua` is not a separate operation,
@@ -28,6 +29,16 @@ const OF_CALLS: [(&str, OpSet); 5] = [
     (Op::Truncate.name(), OpSet::of(Op::Truncate)),
 ];
 
+/// Parses a list of operations and of system calls, with commas between them.
+pub(crate) fn parse_ops_and_calls(text: &str) -> Result<OpSet, ParseError> {
+    text.split(',')
+        .map(|word| match call_number(word) {
+            Some(call) => Ok(OpSet::of_call(call)),
+            None => parse_op_word(word, text),
+        })
+        .try_fold(OpSet::EMPTY, |set, one| Ok(set.union(one?)))
+}
+
 /// Parses a list of operations with commas between them.
 pub fn parse_ops(text: &str) -> Result<OpSet, ParseError> {
     text.split(',')
@@ -42,7 +53,9 @@ pub fn format_ops(ops: OpSet) -> String {
     }
     let members = WORDS.iter().chain(&OF_CALLS);
     let members = members.filter(|(_, one)| ops.contains(*one));
-    members.map(|(word, _)| *word).collect::<Vec<_>>().join(",")
+    let mut words: Vec<&str> = members.map(|(word, _)| *word).collect();
+    words.extend(call_names(ops));
+    words.join(",")
 }
 
 fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {

@@ -81,6 +81,9 @@ pub struct InFlightZio {
     /// The name of the zio's operation.
     #[schema(example = "read")]
     pub op: String,
+    /// The name of the system call, if it is not that of the operation; null for other zios.
+    #[schema(example = "fdatasync")]
+    pub call: Option<String>,
     /// The name of the client that sent the zio; `other` for clients without a separate identity.
     pub client: String,
     /// The position of the zio's first byte on the device.

@@ -32,6 +32,9 @@ pub struct FinishedZio {
     /// The name of the zio's operation.
     #[schema(example = "write")]
     pub op: String,
+    /// The name of the system call, if it is not that of the operation; null for other zios.
+    #[schema(example = "fdatasync")]
+    pub call: Option<String>,
     /// Whether the zio was a write that must be durable before its reply (FUA).
     pub fua: bool,
     /// The position of the zio's first byte on the device.

@@ -2,6 +2,7 @@
 
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
+use dashpot_rules::call_names;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -234,12 +235,15 @@ impl RuleFields {
     }
 }
 
-/// The words for a set of operations, with `fua` for writes that ask for durability.
+/// The words for a set of operations, with `fua` for writes that ask for durability, and the names of system
+/// calls.
 pub fn op_words(ops: OpSet) -> Vec<String> {
     let named = Op::ALL.map(|op| (op.name(), OpSet::of(op)));
     let all = named.into_iter().chain([("fua", OpSet::FUA)]);
     let members = all.filter(|(_, one)| ops.contains(*one));
-    members.map(|(word, _)| word.to_owned()).collect()
+    let calls = call_names(ops).into_iter();
+    let words = members.map(|(word, _)| word).chain(calls);
+    words.map(str::to_owned).collect()
 }
 
 fn errno_name(effect: &Effect) -> Option<String> {

@@ -165,8 +165,11 @@ impl InflightIo {
             age_ns: io.total_ns(),
             layer: io.layer,
             device: io.device.to_string(),
-            op: match (io.layer, &io.letters) {
-                (Layer::Fs, Some(call)) => call.to_string(),
+            // The kernel's disks have letters such as `WS`, and calls have their names.
+            op: match (io.layer, &io.letters, &io.who) {
+                (Layer::Fs, Some(call), _) | (_, Some(call), Some(Who::Client(_))) => {
+                    call.to_string()
+                }
                 _ => io.kind.word().to_owned(),
             },
             offset_bytes: io.offset_bytes,

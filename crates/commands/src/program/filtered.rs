@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use anyhow::{Context, bail};
 use dashpot_doctor::{Missing, why_not};
 use dashpot_export::notified_calls;
-use dashpot_rules::parse_ops;
+use dashpot_rules::parse_types;
 use dashpot_sys::seccomp::{Listener, make_first_call};
 
 use super::descriptors::send_listener;
@@ -15,7 +15,7 @@ use super::descriptors::send_listener;
 /// Installs the filter for calls of these types, and waits until dashpot, which listens at `socket`, is ready
 /// to receive the calls.
 pub(crate) fn install(socket: &OsStr, types: &OsStr) -> anyhow::Result<()> {
-    let types = parse_ops(&types.to_string_lossy())?;
+    let types = parse_types(&types.to_string_lossy())?;
     let mut stream = UnixStream::connect(socket).context("cannot reach dashpot")?;
     let listener = match Listener::install(&notified_calls(types)) {
         Ok(listener) => listener,

@@ -29,6 +29,7 @@ fn event(ended: Instant) -> Event {
         txg_syncing: None,
         op: Op::Read,
         fua: false,
+        call: None,
         offset: 0,
         length: 4_096,
         depth: 1,

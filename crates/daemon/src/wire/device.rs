@@ -7,6 +7,7 @@ use dashpot_api::{
 use dashpot_engine::histogram::{LAYOUT, Sparse};
 use dashpot_engine::{ClientId, DepthTimes, InFlight, Instant, Op};
 use dashpot_export::{AttachmentView, ClientView, DiskSnapshot, Mechanism};
+use dashpot_rules::call_name;
 
 /// A snapshot, to be converted.
 #[derive(Clone, Copy)]
@@ -45,6 +46,7 @@ impl DeviceView<'_> {
         let held = zio.target.filter(|target| *target != Instant::NEVER);
         InFlightZio {
             op: zio.op.name().to_owned(),
+            call: zio.call.and_then(call_name).map(str::to_owned),
             client: self.name(zio.client).unwrap_or("other").to_owned(),
             offset_bytes: zio.offset,
             length_bytes: zio.length,

@@ -2,6 +2,7 @@
 
 use dashpot_api::{FinishedZio, ZioWaits};
 use dashpot_export as export;
+use dashpot_rules::call_name;
 
 /// A finished zio, with the names of its disk and its client.
 pub(crate) fn finished_zio(zio: &export::FinishedZio, disk: &str, client: &str) -> FinishedZio {
@@ -10,6 +11,7 @@ pub(crate) fn finished_zio(zio: &export::FinishedZio, disk: &str, client: &str) 
         disk: disk.to_owned(),
         client: client.to_owned(),
         op: zio.op.name().to_owned(),
+        call: zio.call.and_then(call_name).map(str::to_owned),
         fua: zio.fua,
         offset_bytes: zio.offset,
         length_bytes: zio.length,

@@ -407,6 +407,7 @@ impl Engine {
             txg_syncing: None,
             op: zio.op,
             fua: zio.fua,
+            call: zio.call,
             offset: zio.offset,
             length: zio.length,
             depth: flight.depth,

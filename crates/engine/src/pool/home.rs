@@ -464,6 +464,7 @@ fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
         client: ClientId::POOL,
         op,
         fua: false,
+        call: None,
         offset: 0,
         length: 0,
         arrived: now,

@@ -101,6 +101,7 @@ impl Request {
         InFlight {
             zio: self.zio.id,
             op: self.zio.op,
+            call: None,
             client: self.zio.client,
             offset: self.zio.offset,
             length: self.zio.length,
@@ -220,6 +221,7 @@ mod tests {
             client: ClientId(0),
             op: Op::Read,
             fua: false,
+            call: None,
             offset: 0,
             length: 0,
             arrived: Instant::ZERO,

@@ -267,6 +267,7 @@ mod tests {
             client: ClientId(0),
             op,
             fua: false,
+            call: None,
             offset,
             length,
             arrived: Instant::ZERO,

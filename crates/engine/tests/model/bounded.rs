@@ -23,6 +23,7 @@ fn read(id: ZioId, arrived: Instant) -> Zio {
         client: ClientId(0),
         op: Op::Read,
         fua: false,
+        call: None,
         offset: 0,
         length: 512,
         arrived,

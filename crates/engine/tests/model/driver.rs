@@ -160,6 +160,7 @@ impl<M: Machine> Driver<M> {
             client: ask.client,
             op: ask.op,
             fua: ask.fua,
+            call: None,
             offset: ask.offset,
             length: ask.length,
             arrived: Instant::from_nanos(self.now.as_nanos() - age),

@@ -66,6 +66,7 @@ impl Bench {
             client: ClientId(0),
             op: Op::Read,
             fua: false,
+            call: None,
             offset: 0,
             length: 512,
             arrived: at(now),

@@ -103,6 +103,7 @@ impl Hand {
             client: ClientId(0),
             op,
             fua,
+            call: None,
             offset,
             length,
             arrived: self.now,

@@ -42,6 +42,7 @@ impl Slow {
             client: ClientId(0),
             op,
             fua: false,
+            call: None,
             offset: block * BLOCK,
             length,
             arrived: self.0.now,

@@ -126,6 +126,7 @@ impl Machine {
             client: ClientId(0),
             op,
             fua,
+            call: None,
             offset,
             length: data.len() as u32,
             arrived: self.now,

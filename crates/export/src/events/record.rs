@@ -2,7 +2,7 @@
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::Class;
-use dashpot_engine::{ClientId, Device, Duration, Event, Instant, Op, Outcome, Waits};
+use dashpot_engine::{CallNumber, ClientId, Device, Duration, Event, Instant, Op, Outcome, Waits};
 
 /// The number of a device in its events, unique across all shards. A disk's number is its index in the
 /// configuration. The volumes' numbers follow those of the disks.
@@ -75,6 +75,8 @@ pub struct FinishedZio {
     pub op: Op,
     /// Whether the zio had to be durable before the device acknowledged it.
     pub fua: bool,
+    /// The system call that the zio was, if a program made it.
+    pub call: Option<CallNumber>,
     /// Whether the zio's pool was syncing a txg at any time between the zio's arrival and end. `None` for a
     /// zio of a disk without a pool.
     pub txg_syncing: Option<bool>,
@@ -140,6 +142,7 @@ impl FinishedZio {
             place,
             op: event.op,
             fua: event.fua,
+            call: event.call,
             txg_syncing: event.txg_syncing,
             outcome: event.outcome,
         }

@@ -22,6 +22,7 @@ fn event(disk: u32, client: u8, number: u64, at: Instant) -> Event {
         txg_syncing: None,
         op: Op::Read,
         fua: false,
+        call: None,
         offset: number,
         length: 512,
         depth: 1,

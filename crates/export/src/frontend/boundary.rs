@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use std::io::IoSlice;
 use std::os::fd::AsFd;
 
-use dashpot_engine::{Instant, Op, Outcome};
+use dashpot_engine::{CallNumber, Instant, Op, Outcome};
 
 use crate::export::ExportInfo;
 use crate::store::Extent;
@@ -126,7 +126,7 @@ pub enum Operation {
     Cache,
     /// A system call of a program. The request has no payload and the reply has no data, because the kernel
     /// itself moves the bytes.
-    Call(Op),
+    Call(Op, Option<CallNumber>),
 }
 
 impl Operation {
@@ -139,7 +139,15 @@ impl Operation {
             Operation::Trim { fua } => (Op::Trim, fua),
             Operation::Zero { fua, .. } => (Op::Zero, fua),
             Operation::Cache => (Op::Cache, false),
-            Operation::Call(op) => (op, false),
+            Operation::Call(op, _) => (op, false),
+        }
+    }
+
+    /// The system call that the request is, if a program made it.
+    pub(crate) fn call(self) -> Option<CallNumber> {
+        match self {
+            Operation::Call(_, call) => call,
+            _ => None,
         }
     }
 }

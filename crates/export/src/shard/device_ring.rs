@@ -105,8 +105,9 @@ fn work<'a>(request: &Request, offset: u64, payload: &'a [u8]) -> Option<Work<'a
             durable: fua,
         }),
         Operation::Flush => Some(Work::Sync),
-        Operation::Trim { .. } | Operation::Zero { .. } | Operation::Cache | Operation::Call(_) => {
-            None
-        }
+        Operation::Trim { .. }
+        | Operation::Zero { .. }
+        | Operation::Cache
+        | Operation::Call(..) => None,
     }
 }

@@ -213,7 +213,7 @@ pub(super) fn request_of(zio: &Zio) -> Request {
             },
             Op::Cache => Operation::Cache,
             op @ (Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync) => {
-                Operation::Call(op)
+                Operation::Call(op, zio.call)
             }
         },
         offset: zio.offset,

@@ -349,6 +349,7 @@ fn zio<D>(id: ZioId, device: D, slot: &Slot, arrived: Instant) -> Zio<D> {
         client: slot.client(),
         op,
         fua,
+        call: request.operation.call(),
         offset: request.offset,
         length: request.length,
         arrived,

@@ -64,7 +64,7 @@ impl Shard {
             Operation::Flush => store.flush(),
             Operation::Trim { fua } => store.trim(offset, length, fua),
             Operation::Zero { fua, no_hole } => store.zero(offset, length, no_hole, fua),
-            Operation::Call(_) => return self.work_for_call(id, &request),
+            Operation::Call(..) => return self.work_for_call(id, &request),
             Operation::Cache => return Some(Ok(())),
         };
         match attempt {
@@ -293,6 +293,6 @@ fn pool_operation(request: &Request, buffer: Vec<u8>) -> PoolOperation {
             no_hole,
             fua,
         },
-        Operation::Flush | Operation::Cache | Operation::Call(_) => PoolOperation::Sync,
+        Operation::Flush | Operation::Cache | Operation::Call(..) => PoolOperation::Sync,
     }
 }

@@ -141,7 +141,9 @@ fn error() -> Column {
 }
 
 fn op(io: &FinishedIo) -> String {
-    format!("{}{}", io.kind.word(), if io.fua { "+f" } else { "" })
+    // Only the calls of programs have letters here: the names of the calls.
+    let word = io.letters.as_deref().unwrap_or(io.kind.word());
+    format!("{word}{}", if io.fua { "+f" } else { "" })
 }
 
 /// The name of a zio's longest wait. If no rule held the zio, its `lateness` is shown as a wait for the

@@ -5,6 +5,7 @@ use dashpot_engine::{Op, OpSet};
 
 use super::TypedRule;
 use crate::ParseError;
+use crate::call_names::calls_in;
 use crate::errno::check_carried;
 use crate::ops::format_ops;
 
@@ -17,6 +18,7 @@ impl TypedRule {
         let of_calls = Op::ALL.into_iter().filter(|op| !op.is_of_blocks());
         let asked = of_calls.filter(|op| self.spec.ops.contains(OpSet::of(*op)));
         let asked = asked.fold(OpSet::EMPTY, |set, op| set.union(OpSet::of(op)));
+        let asked = calls_in(self.spec.ops).fold(asked, |set, (_, _, own)| set.union(own));
         if asked == OpSet::EMPTY {
             return Ok(());
         }
@@ -37,6 +39,10 @@ mod tests {
             (
                 "-D 1ms -T write,open,rename",
                 "-T open,rename: only the calls of a program have that",
+            ),
+            (
+                "-D 1ms -T fsync",
+                "-T fsync: only the calls of a program have that",
             ),
             ("-e ETIMEDOUT", "NBD cannot carry 'ETIMEDOUT'"),
         ] {

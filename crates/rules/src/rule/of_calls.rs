@@ -6,6 +6,7 @@ use dashpot_engine::{CallErrno, Errno, Op, OpSet};
 use super::TypedRule;
 use super::words::words;
 use crate::ParseError;
+use crate::call_names::{calls_in, types_of};
 use crate::calls::{CALL_TYPES, format_types};
 use crate::ops::format_ops;
 
@@ -61,15 +62,25 @@ fn of_call(errno: Errno) -> Errno {
     CallErrno::of_name(errno.name()).map_or(errno, Errno::OfCall)
 }
 
+/// Whether a disk that holds calls of these `types` holds some of each kind that a rule names. A type and one of
+/// its calls have calls in common.
+fn is_held(ops: OpSet, types: OpSet) -> bool {
+    let has = |one: OpSet| types.meets(one) || types_of(types).meets(one);
+    let calls = calls_in(ops).fold(ops, |set, (_, _, own)| set.without(own));
+    let ops_are = Op::ALL.into_iter().map(OpSet::of).chain([OpSet::FUA]);
+    let mut ops_are = ops_are.filter(|one| calls.contains(*one));
+    ops_are.all(has) && calls_in(ops).all(|(_, of, own)| types.meets(own.union(of)))
+}
+
 fn check_types(ops: OpSet, types: OpSet) -> Result<(), ParseError> {
-    if types.contains(ops) {
+    if is_held(ops, types) {
         return Ok(());
     }
     let known = CALL_TYPES.into_iter().map(|(_, op)| OpSet::of(op));
     let known = known.fold(OpSet::EMPTY, OpSet::union);
     let asked = format_ops(ops);
     let armed = format_types(types);
-    if !known.contains(ops) {
+    if !known.contains(types_of(ops)) {
         let words = CALL_TYPES.map(|(word, _)| word).join(", ");
         return Err(ParseError::new(format!(
             "-T {asked}: a path disk has calls of the types {words} only; this disk was started with {armed}"
@@ -84,13 +95,14 @@ fn check_types(ops: OpSet, types: OpSet) -> Result<(), ParseError> {
 
 fn check(spec: &RuleSpec, floor: bool) -> Result<(), ParseError> {
     let refused = |why: &str| Err(ParseError::new(why.to_owned()));
-    if floor && spec.ops != SYNC {
+    let ops = types_of(spec.ops);
+    if floor && ops != SYNC {
         return refused(
             "--mode floor: only a sync can be done before it is held, because the kernel does not tell when a \
              call ends: give the rule -T sync, or leave --mode out",
         );
     }
-    let has = |op| spec.ops.contains(OpSet::of(op));
+    let has = |op| ops.contains(OpSet::of(op));
     let moves = has(Op::Read) || has(Op::Write);
     if spec.range.is_some() && !moves && !has(Op::Sync) && !has(Op::Truncate) {
         return refused("--range: open, unlink and rename have no range; leave it out");
@@ -138,6 +150,23 @@ mod tests {
             ("sync,write", "-D 1ms", "-D 1ms -T write,sync --mode add"),
             ("all", "-e emfile -T open", "-e EMFILE -T open"),
             (
+                "sync",
+                "-D 1ms -T fdatasync",
+                "-D 1ms -T fdatasync --mode add",
+            ),
+            ("fsync,write", "-D 1ms", "-D 1ms -T write,fsync --mode add"),
+            ("fsync", "-D 1ms -T sync", "-D 1ms -T sync --mode add"),
+            (
+                "all",
+                "-D 1ms -T fsync,msync --mode floor",
+                "-D 1ms -T fsync,msync --mode floor",
+            ),
+            (
+                "all",
+                "-e EIO -T pwrite --range 0..1",
+                "-e EIO -T pwrite64 --range 0..1",
+            ),
+            (
                 "all",
                 "-D 1ms -T write --range 0..1M",
                 "-D 1ms -T write --range 0..1M --mode add",
@@ -182,6 +211,18 @@ mod tests {
                 "only a sync can be done",
             ),
             ("all", "-D 20ms -T open --range 0..1M", "have no range"),
+            ("all", "-D 20ms -T openat --range 0..1M", "have no range"),
+            (
+                "all",
+                "-D 1ms -T pwritev2 --mode floor",
+                "only a sync can be done",
+            ),
+            (
+                "fsync",
+                "-D 1ms -T fdatasync",
+                "this disk can hold only fsync, which was fixed when the program started: start it with \
+                 path:DIR,types=fsync,fdatasync",
+            ),
             (
                 "all",
                 "--bandwidth 1M -T sync",

@@ -7,7 +7,7 @@ use crate::ParseError;
 use crate::duration::{parse_span, parse_wait};
 use crate::errno::parse_errno;
 use crate::name::parse_name;
-use crate::ops::parse_ops;
+use crate::ops::parse_ops_and_calls;
 use crate::probability::parse_probability;
 use crate::service::parse_delay;
 use crate::size::{parse_bandwidth, parse_range};
@@ -118,7 +118,7 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         help: "read,write,flush,fua,trim,zero,cache,all [read,write,zero]; \
                flush holds FUA writes, too",
         takes_hyphens: false,
-        set: |draft, value| parse_ops(value).map(|ops| draft.ops = Some(of_blocks(ops))),
+        set: |draft, value| parse_ops_and_calls(value).map(|ops| draft.ops = Some(of_blocks(ops))),
         ..PLAIN
     },
     RuleOption {

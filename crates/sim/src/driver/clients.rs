@@ -109,6 +109,7 @@ impl Simulation {
             client: self.workloads[call.workload as usize].client,
             op: call.request.op,
             fua: call.request.fua,
+            call: None,
             offset: call.request.offset,
             length: call.request.length,
             arrived: call.submitted.unwrap_or(call.began),

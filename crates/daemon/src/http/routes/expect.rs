@@ -6,7 +6,7 @@ use axum::extract::State;
 use dashpot_api::{Buckets, Distribution, Error, Expectation, Inject};
 use dashpot_engine::inject::RuleSpec;
 use dashpot_observe::{FinishedIo, Layer};
-use dashpot_rules::parse_injection;
+use dashpot_rules::{call_names, parse_injection};
 
 use crate::answers::Making;
 use crate::http::charged::JsonAnswer;
@@ -86,7 +86,16 @@ async fn armed(daemon: &Daemon, disk: usize) -> Result<Vec<Vec<RuleSpec>>, Refus
 
 fn specs(words: &str) -> Result<Vec<RuleSpec>, Refusal> {
     let rules = parse_injection(words)?.rules;
-    Ok(rules.into_iter().map(|rule| rule.spec).collect())
+    let specs: Vec<RuleSpec> = rules.into_iter().map(|rule| rule.spec).collect();
+    let calls = specs.iter().flat_map(|spec| call_names(spec.ops)).next();
+    match calls {
+        None => Ok(specs),
+        Some(call) => {
+            let error =
+                format!("-T {call}: the I/Os are replayed by their types, and not by their calls");
+            Err(Refusal::new(RefusalKind::Unprocessable, error).remedy("name a type, such as sync"))
+        }
+    }
 }
 
 /// The engine runs the I/Os of this many seconds again.

@@ -121,6 +121,7 @@ impl Run {
             client,
             op,
             fua: io.fua,
+            call: None,
             offset: io.offset_bytes,
             length: io.length_bytes as u32,
             arrived: self.now,

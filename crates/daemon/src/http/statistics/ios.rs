@@ -8,6 +8,7 @@ use dashpot_api::Column;
 use dashpot_engine::Waits;
 use dashpot_export::FinishedZio;
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Question, Statistic, Tally, Who};
+use dashpot_rules::call_name;
 
 use super::asked::{Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
@@ -133,6 +134,7 @@ fn put(io: FinishedIo, zio: &FinishedZio) -> FinishedIo {
     FinishedIo {
         kind: Kind::Op(zio.op),
         fua: zio.fua,
+        letters: zio.call.and_then(call_name).map(Into::into),
         offset_bytes: zio.offset,
         length_bytes: zio.length.into(),
         depth: Some(zio.depth),

@@ -1,6 +1,6 @@
 //! Decodes messages into requests.
 
-use dashpot_engine::Instant;
+use dashpot_engine::{CallNumber, Instant};
 use zerocopy::FromBytes;
 
 use super::wire::{MESSAGE, Message, WITHDRAWN};
@@ -21,7 +21,7 @@ pub fn decode(received: &[u8]) -> Decoded {
     Decoded::Call {
         request: Request {
             cookie: message.id,
-            operation: Operation::Call(message.op()),
+            operation: Operation::Call(message.op(), CallNumber::new(message.call as u8)),
             offset: message.offset,
             length: message.length,
         },

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use dashpot_engine::{Op, OpSet};
-use dashpot_rules::CallFiles;
+use dashpot_rules::{CallFiles, call_number};
 use dashpot_sys::seccomp::{Call, Place, Status, SystemCall};
 use rustix::fs::{FileType, major};
 
@@ -108,14 +108,15 @@ impl Files {
         subject: &mut Subject<'_, '_>,
     ) -> Result<Vec<Found>, Unknown> {
         let mut found: Vec<Found> = Vec::new();
+        let own = call_number(it.name()).map_or(OpSet::EMPTY, OpSet::of_call);
         for part in parts(it, &call.arguments) {
-            let asked = OpSet::of(part.op);
-            if !self.types.contains(asked) {
+            let asked = OpSet::of(part.op).union(own);
+            if !self.types.meets(asked) {
                 continue;
             }
             let mut disks = self.reached(part.target, &call.arguments, subject)?;
             disks.retain(|disk| {
-                self.disks[*disk].files.types.contains(asked)
+                self.disks[*disk].files.types.meets(asked)
                     && found.iter().all(|other| other.disk != *disk)
             });
             if disks.is_empty() {

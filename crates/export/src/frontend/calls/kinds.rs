@@ -2,6 +2,7 @@
 //! call, and the files and bytes that the call acts on.
 
 use dashpot_engine::{Op, OpSet};
+use dashpot_rules::call_number;
 use dashpot_sys::seccomp::{Notified, SystemCall, When, requests};
 
 /// One operation that a call does on a file.
@@ -259,7 +260,8 @@ pub fn notified_calls(types: OpSet) -> Vec<Notified> {
 }
 
 fn notified(call: SystemCall, types: OpSet) -> Option<Notified> {
-    let has = |op| types.contains(OpSet::of(op));
+    let own = call_number(call.name()).map_or(OpSet::EMPTY, OpSet::of_call);
+    let has = |op| types.meets(OpSet::of(op).union(own));
     let when = match call {
         SystemCall::Msync => has(Op::Sync).then_some(When::Syncs),
         SystemCall::Pwritev2 if has(Op::Write) => Some(When::Always),

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use dashpot_engine::Instant;
-use dashpot_rules::CallFiles;
+use dashpot_rules::{CallFiles, call_number};
 use dashpot_sys::seccomp::{Answer, Call, Caller, Listener, SystemCall};
 use rustix::io::Errno;
 
@@ -217,7 +217,7 @@ impl Receiver {
                     .thread
                     .map_or(0, |thread| thread.as_raw_nonzero().get().cast_unsigned()),
                 descriptor: call.arguments[0] as u32,
-                unused: 0,
+                call: call_number(it.name()).map_or(0, |call| call.get().into()),
             };
             if self.send(&message, one.disk, lead).is_err() {
                 self.answers.answer_one_of(call.id, Answer::GoOn);

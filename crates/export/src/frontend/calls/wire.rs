@@ -25,7 +25,8 @@ pub(super) struct Message {
     pub(super) thread: u32,
     /// The descriptor in the call's first argument.
     pub(super) descriptor: u32,
-    pub(super) unused: u32,
+    /// The call's number in the table of calls that rules can name, or 0.
+    pub(super) call: u32,
 }
 
 impl Message {

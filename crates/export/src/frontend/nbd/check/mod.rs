@@ -110,7 +110,7 @@ fn check_io(
             check_range(request, export, Errno::Inval)
         }
         // No NBD request is a `Call`.
-        Operation::Cache | Operation::Call(_) => check_range(request, export, Errno::Inval),
+        Operation::Cache | Operation::Call(..) => check_range(request, export, Errno::Inval),
     }
 }
 

@@ -272,7 +272,7 @@ proptest! {
             Ok(Accepted::Io(Operation::Cache) | Accepted::BlockStatus { .. }) => {
                 prop_assert!(within);
             }
-            Ok(Accepted::Io(Operation::Call(_))) => prop_assert!(false, "NBD has no calls"),
+            Ok(Accepted::Io(Operation::Call(..))) => prop_assert!(false, "NBD has no calls"),
             Err(Refused::Drop) => {
                 prop_assert!(request.command == command::WRITE && request.length > DRAIN_MAX);
             }
