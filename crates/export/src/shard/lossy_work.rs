@@ -232,7 +232,7 @@ impl Shard {
 pub(super) fn changes(operation: Operation) -> bool {
     !matches!(
         operation,
-        Operation::Read | Operation::Cache | Operation::Call(_)
+        Operation::Read | Operation::Cache | Operation::Call(..)
     )
 }
 
@@ -249,7 +249,7 @@ fn change_of<'a>(request: &Request, bytes: &'a [u8]) -> Option<Change<'a>> {
             last,
         }),
         Operation::Flush => Some(Change::Flush),
-        Operation::Read | Operation::Cache | Operation::Call(_) => None,
+        Operation::Read | Operation::Cache | Operation::Call(..) => None,
     }
 }
 

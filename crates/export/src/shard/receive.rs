@@ -280,7 +280,7 @@ impl Shard {
             return;
         };
         let input = match (slot.device(), slot.request().operation) {
-            (Device::Disk(disk), Operation::Call(_)) => {
+            (Device::Disk(disk), Operation::Call(..)) => {
                 Input::SubmitSinceArrival(zio(id, disk, slot, arrived))
             }
             (Device::Disk(disk), _) => Input::Submit(zio(id, disk, slot, arrived)),
