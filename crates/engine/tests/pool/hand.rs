@@ -118,6 +118,7 @@ impl Hand {
             client: ClientId(0),
             op,
             fua: false,
+            call: None,
             offset,
             length,
             arrived: self.now,
