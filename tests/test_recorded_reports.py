@@ -247,3 +247,12 @@ def test_rates_of_a_recording_are_those_of_its_ios(daemon, directory):
     (disk,) = [device for device in seen["devices"] if device["device"] == "d"]
     assert disk["latency"]["n"] == 60
     assert disk["reads_per_s"] * seen["elapsed_ns"] / 1e9 == pytest.approx(60)
+
+
+def test_a_recording_with_a_fifo_does_not_hang_a_report(recording):
+    """Without a check, a report would wait until another program opens the FIFO."""
+    [file, *_] = sorted((recording / "ios").iterdir())
+    file.unlink()
+    os.mkfifo(file)
+    refused = run(BINARY, "stat", "disk.ops", "--in", recording, code=1).stderr
+    assert file.name in refused and "not a regular file" in refused

@@ -1,10 +1,11 @@
 //! Reads a file: its footer and, from a row group, the columns that a caller asks for.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
 use parquet::column::reader::ColumnReaderImpl;
@@ -12,6 +13,7 @@ use parquet::data_type::Int64Type;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
+use rustix::fs::OFlags;
 
 use crate::block::{Block, Loaded, Scratch};
 use crate::error::{Flaw, RecordingError};
@@ -63,7 +65,14 @@ impl Source {
 impl TableFile {
     /// Opens a file of this table.
     pub(crate) fn open(path: &Path, table: &'static Table) -> Result<TableFile, RecordingError> {
-        let file = File::open(path).map_err(RecordingError::io(path))?;
+        // Without NONBLOCK, opening a FIFO would wait for a writer.
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let file = file.map_err(RecordingError::io(path))?;
+        let about = file.metadata().map_err(RecordingError::io(path))?;
+        if !about.is_file() {
+            return Err(Flaw::damaged("it is not a regular file").of(path));
+        }
         TableFile::parse(Source::File(file), table, true).map_err(|flaw| flaw.of(path))
     }
 
@@ -329,13 +338,58 @@ fn check_group(group: &RowGroupMetaData, length: u64) -> Result<(), Flaw> {
 }
 
 /// Runs the decoder and turns a panic into an error. Anybody may have made the file, and bad bytes can
-/// violate the decoder's assertions.
+/// violate the decoder's assertions. Such a panic prints no message: the error says what the user needs.
 fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
-    catch_unwind(AssertUnwindSafe(decode))
-        .unwrap_or_else(|_| Err(Flaw::damaged("its bytes are not Parquet")))
+    SILENCING.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !DECODES.get() {
+                usual(panic);
+            }
+        }));
+    });
+    let before = DECODES.replace(true);
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    DECODES.set(before);
+    decoded.unwrap_or_else(|_| Err(Flaw::damaged("its bytes are not Parquet")))
+}
+
+/// Whether the hook that prints the messages of panics leaves out those of the decoder.
+static SILENCING: Once = Once::new();
+
+thread_local! {
+    /// Whether the decoder runs in this thread.
+    static DECODES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// If fewer than one row in this many is needed, the reader decodes only the needed rows, one by one.
 const FEW: usize = 4;
 /// The size in bytes of what follows the footer, namely the footer's length and `PAR1`.
 const TAIL: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::{Flaw, unpanicked};
+
+    const NAME: &str = "read::tests::a_panic_of_the_decoder_prints_nothing";
+
+    /// The test runs itself again, so that it can read its own standard error.
+    #[test]
+    fn a_panic_of_the_decoder_prints_nothing() {
+        if std::env::var_os("DASHPOT_TEST_PANICS").is_some() {
+            let decoded = unpanicked(|| -> Result<(), Flaw> { panic!("a loud decoder") });
+            assert!(decoded.is_err());
+            return;
+        }
+        let again = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", NAME, "--nocapture"])
+            .env("DASHPOT_TEST_PANICS", "1")
+            .output()
+            .expect("a run");
+        let said = String::from_utf8_lossy(&again.stderr);
+        assert!(again.status.success() && !said.contains("loud"), "{said}");
+        assert!(String::from_utf8_lossy(&again.stdout).contains("1 passed"));
+    }
+}
