@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -312,3 +313,42 @@ def test_a_token_is_sent_to_nobody_else(tcp):
     asking.wait()
     assert b"GET /v1/status" in head
     assert tcp.token.encode() not in head and b"uthorization" not in head
+
+
+@pytest.mark.parametrize("method, path", [("POST", "/v1/nothing"), ("PUT", "/v1/status"), ("DELETE", "/v1/rules/77")])
+def test_a_request_with_a_body_gets_its_refusal(daemon, method, path):
+    """The client sends the head, and then the body, so the daemon could refuse before it has the body."""
+    for _ in range(20):
+        plain = socket.socket(socket.AF_UNIX)
+        plain.connect(str(daemon.api))
+        plain.sendall(f"{method} {path} HTTP/1.1\r\nHost: d\r\nContent-Length: 60000\r\n\r\n".encode())
+        for _ in range(6):
+            plain.sendall(b"x" * 10_000)
+        assert plain.recv(12).startswith(b"HTTP/1.1 40")
+        plain.close()
+
+
+def test_an_answer_without_end_is_not_read_without_end(directory):
+    """The address may be that of any program."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{directory}/api")
+    listener.listen()
+
+    def flood():
+        plain, _ = listener.accept()
+        plain.recv(4096)
+        try:
+            plain.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9000000000\r\n\r\n")
+            while True:
+                plain.sendall(bytes(1 << 20))
+        except OSError:
+            plain.close()
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    # The kernel lets the program have 1 GiB of data, and more aborts it.
+    words = ["sh", "-c", 'ulimit -d 1048576; exec "$@"', "sh", BINARY, "list", "--api", f"unix:{directory}/api"]
+    refused = run(*words, code=1).stderr
+    assert "it has more than 256 MiB" in refused
+    thread.join()
+    listener.close()

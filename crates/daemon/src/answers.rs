@@ -1,10 +1,14 @@
 //! The memory that answers take: the data for each answer, and the answer's text until the caller has
-//! received it.
+//! received it. Also the memory in which questions work.
 //!
 //! A caller may read slowly, or not at all, and the listener allows hundreds of connections. The memory of
 //! all answers together therefore has a bound. The daemon makes only a few answers at a time. Each answer is
 //! charged for its data and for its text. If the charge does not fit, the request is refused. The memory of
 //! an answer is free again when the answer's last byte is in the socket, or when the connection is gone.
+//!
+//! A question about single I/Os copies them while it counts. Such a copy is no answer, and may be larger than
+//! all answers together, so copies have a bound of their own. The bound has room for everything that the
+//! daemon remembers. A copy that does not fit now waits for the other copies.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,6 +23,12 @@ use crate::refusal::{Refusal, RefusalKind};
 
 /// The most bytes that all answers may take together.
 const BYTES_MAX: usize = 256 << 20;
+
+/// All working copies together may take at least this many bytes.
+const COPIES_LEAST: u64 = 256 << 20;
+
+/// The unit in which working copies are charged, so that the charge of a large copy fits into 32 bits.
+const COPY_UNIT: u64 = 1 << 10;
 
 /// Answers of at most this many bytes are free of charge, so that callers can still ask for the daemon's
 /// state when other answers use all of the memory.
@@ -37,6 +47,9 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerMemory {
     bytes: Arc<Semaphore>,
+    copies: Arc<Semaphore>,
+    /// The most memory that working copies may use, in units.
+    copies_max: u32,
     places: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
@@ -49,20 +62,31 @@ pub(crate) struct Making {
     parts: Option<OwnedSemaphorePermit>,
     /// The memory reserved for an answer that must not be refused.
     reserved: Option<OwnedSemaphorePermit>,
+    /// The memory for the working copy.
+    copy: Option<OwnedSemaphorePermit>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Default for AnswerMemory {
     fn default() -> AnswerMemory {
-        AnswerMemory {
-            bytes: Arc::new(Semaphore::new(BYTES_MAX)),
-            places: Arc::new(Semaphore::new(MADE_AT_ONCE)),
-            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-        }
+        AnswerMemory::with_copies(0)
     }
 }
 
 impl AnswerMemory {
+    /// A memory whose questions can copy as many bytes as the daemon remembers.
+    pub(crate) fn with_copies(remembered: u64) -> AnswerMemory {
+        let copies_max = remembered.max(COPIES_LEAST).div_ceil(COPY_UNIT);
+        let copies_max = u32::try_from(copies_max).unwrap_or(u32::MAX);
+        AnswerMemory {
+            bytes: Arc::new(Semaphore::new(BYTES_MAX)),
+            copies: Arc::new(Semaphore::new(copies_max as usize)),
+            copies_max,
+            places: Arc::new(Semaphore::new(MADE_AT_ONCE)),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        }
+    }
+
     /// The bytes that answers use now.
     pub(crate) fn used(&self) -> usize {
         BYTES_MAX - self.bytes.available_permits()
@@ -81,6 +105,7 @@ impl AnswerMemory {
                 memory: self.clone(),
                 parts: None,
                 reserved: None,
+                copy: None,
                 _place: place,
             }),
             _ => Err(Refusal::new(
@@ -168,6 +193,25 @@ impl Making {
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Refusal> {
         let charge = self.memory.take_of(&mut self.reserved, bytes)?;
         add(&mut self.parts, charge);
+        Ok(())
+    }
+
+    /// Waits, for at most [`WAIT_MAX`], for the memory of a working copy of at most this many bytes. The
+    /// memory is free again when the answer is made. An answer has at most one copy: two answers that each
+    /// waited for a second copy would wait for each other.
+    pub(crate) async fn copy(&mut self, bytes: u64) -> Result<(), Refusal> {
+        let units = u32::try_from(bytes.div_ceil(COPY_UNIT)).unwrap_or(u32::MAX);
+        let units = units.min(self.memory.copies_max);
+        self.copy = None;
+        let copies = Arc::clone(&self.memory.copies).acquire_many_owned(units);
+        match timeout(WAIT_MAX, copies).await {
+            Ok(Ok(copy)) => self.copy = Some(copy),
+            _ => {
+                let error = format!("the daemon has counted for other callers for {WAIT_MAX:?}");
+                return Err(Refusal::new(RefusalKind::Full, error)
+                    .remedy("ask again, or about a shorter time"));
+            }
+        }
         Ok(())
     }
 
@@ -322,6 +366,24 @@ mod tests {
         );
         drop((greedy, text));
         assert_eq!(memory.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_copy_of_everything_remembered_takes_no_answers_memory_and_waits_for_others() {
+        let memory = AnswerMemory::with_copies(1 << 30);
+        let mut first = memory.begin().await.unwrap();
+        first.copy(1 << 30).await.unwrap();
+        assert_eq!(memory.used(), 0);
+        let mut second = memory.begin().await.unwrap();
+        let waiting = tokio::spawn(async move { second.copy(2 << 30).await.map(|()| second) });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        drop(waiting.await.unwrap().unwrap());
+        assert_eq!(
+            memory.copies.available_permits(),
+            memory.copies_max as usize
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dashpot_rules::Address;
 use dashpot_sys::Trusted;
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -19,6 +19,12 @@ use super::error::ClientError;
 
 /// The time between two attempts to connect to a daemon whose queue of connections is full.
 const CONNECT_EVERY: Duration = Duration::from_millis(20);
+
+/// The most bytes of an answer. All answers of a daemon together take no more.
+const ANSWER_MAX: usize = 256 << 20;
+
+/// The most bytes of the first line of an answer that stays open.
+const LINE_MAX: usize = 16 << 20;
 
 /// An open connection.
 pub(super) struct Connection {
@@ -86,9 +92,15 @@ impl Connection {
         let response = self.sender.send_request(request).await;
         let response = response.map_err(|error| self.gone(&error))?;
         let status = response.status();
-        let body = response.into_body().collect().await;
-        let body = body.map_err(|error| self.gone(&error))?.to_bytes();
-        Ok(Answer { status, body })
+        let body = Limited::new(response.into_body(), ANSWER_MAX);
+        match body.collect().await {
+            Ok(body) => Ok(Answer {
+                status,
+                body: body.to_bytes(),
+            }),
+            Err(error) if error.is::<LengthLimitError>() => Err(too_long(ANSWER_MAX)),
+            Err(error) => Err(self.gone(&error)),
+        }
     }
 
     /// Sends a request, and waits for the first line of an answer that stays open or, if the daemon refuses
@@ -107,6 +119,9 @@ impl Connection {
             };
             let data = frame.map_err(|error| self.gone(&error))?.into_data();
             line.extend_from_slice(&data.unwrap_or_default());
+            if line.len() > LINE_MAX {
+                return Err(too_long(LINE_MAX));
+            }
         }
         let body = line.into();
         let lease = Lease {
@@ -116,12 +131,17 @@ impl Connection {
         Ok((Answer { status, body }, lease))
     }
 
-    fn gone(&self, error: &hyper::Error) -> ClientError {
+    fn gone(&self, error: &impl ToString) -> ClientError {
         ClientError::Gone {
             address: self.address.clone(),
             why: error.to_string(),
         }
     }
+}
+
+/// The error of an answer that is longer than any daemon sends.
+fn too_long(most: usize) -> ClientError {
+    ClientError::unexpected(format!("it has more than {} MiB", most >> 20))
 }
 
 /// Connects to the daemon. Over a unix socket, it also returns the listening process and its user.

@@ -215,6 +215,16 @@ impl Collected {
         self.recent.since()
     }
 
+    /// How much memory the remembered zios take at most.
+    pub(super) fn remembers_bytes(&self) -> u64 {
+        self.recent.bytes_max()
+    }
+
+    /// Begins a copy of the remembered zios that ended from this second on.
+    pub(crate) fn begin_copy(&self, second: u64) -> Copied {
+        self.recent.begin_copy(second)
+    }
+
     /// Copies the remembered zios that ended in these seconds and that the caller wants. One call examines at
     /// most `part` zios. Returns true when the last zio has been copied.
     pub(crate) fn copy(

@@ -77,6 +77,11 @@ impl Collector {
         })
     }
 
+    /// How much memory the remembered zios take at most.
+    pub(crate) fn remembers_bytes(&self) -> u64 {
+        self.shared.lock().collected.remembers_bytes()
+    }
+
     /// Runs `look` on everything that the shards have sent. `drops` has the latest counts of dropped events
     /// of some shards.
     pub fn look<T>(&self, drops: Vec<(usize, Drops)>, look: impl FnOnce(&View<'_>) -> T) -> T {

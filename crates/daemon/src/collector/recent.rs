@@ -20,8 +20,8 @@ pub(crate) struct Kept {
 pub(crate) struct Copied {
     pub(crate) zios: Vec<Kept>,
     pub(crate) names: HashMap<u32, Arc<str>>,
-    /// The cursor at which the copying continues; `None` before the first part.
-    next: Option<u64>,
+    /// The cursor at which the copying continues.
+    next: u64,
     /// The cursor at which the copying ends.
     end: u64,
 }
@@ -50,6 +50,18 @@ pub(super) struct Recent {
     names: HashMap<u32, Arc<str>>,
     /// When the memory has this many names, it looks for unused names.
     sweep_at: usize,
+}
+
+impl Copied {
+    /// How many zios the copy may have at most.
+    pub(crate) fn zios_max(&self) -> usize {
+        self.end.saturating_sub(self.next) as usize
+    }
+
+    /// How much memory the copy may take at most.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        (self.zios_max() * size_of::<Kept>()) as u64
+    }
 }
 
 impl Recent {
@@ -103,6 +115,20 @@ impl Recent {
         self.since
     }
 
+    /// How much memory the zios take at most.
+    pub(super) fn bytes_max(&self) -> u64 {
+        (self.most * size_of::<Kept>()) as u64
+    }
+
+    /// Begins a copy of the zios that ended from this second on.
+    pub(super) fn begin_copy(&self, second: u64) -> Copied {
+        Copied {
+            next: self.cursor_of(second),
+            end: self.come,
+            ..Copied::default()
+        }
+    }
+
     /// Copies the zios that ended in these seconds and that the caller wants. One call examines at most
     /// `part` zios. Returns true when the last zio has been copied.
     pub(super) fn copy(
@@ -112,13 +138,7 @@ impl Recent {
         part: usize,
         wants: impl Fn(&FinishedZio) -> bool,
     ) -> bool {
-        let from = match copied.next {
-            Some(next) => next.max(self.oldest()),
-            None => {
-                copied.end = self.come;
-                self.cursor_of(seconds.start)
-            }
-        };
+        let from = copied.next.max(self.oldest());
         let end = copied.end.min(from.saturating_add(part as u64)).max(from);
         let places = (from - self.oldest()) as usize..(end - self.oldest()) as usize;
         let is_wanted = |kept: &&Kept| {
@@ -139,7 +159,7 @@ impl Recent {
                 copied.names.entry(client).or_insert_with(name);
             }
         }
-        copied.next = Some(end);
+        copied.next = end;
         end >= copied.end
     }
 

@@ -9,7 +9,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::Copied;
 use super::collected::{Collected, Part};
 use super::seconds::SECONDS;
 use super::tally::{Brief, Tally};
@@ -266,7 +265,7 @@ proptest! {
         let seconds = from..from + length;
         let second = |zio: &FinishedZio| zio.ended().as_nanos() / SECOND_NS;
         let is_read = |zio: &FinishedZio| zio.op == Op::Read;
-        let mut copied = Copied::default();
+        let mut copied = collected.begin_copy(seconds.start);
         while !collected.copy(&mut copied, &seconds, part, is_read) {}
         let told: Vec<(FinishedZio, String)> = copied.zios.iter().map(|kept| {
             let name = copied.name_of(kept.client).map_or("other", |name| name);

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use dashpot_api::Error;
 use http_body_util::BodyExt;
@@ -55,10 +56,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &S) -> Result<Body<T>, Refusal> {
-        let bytes = timeout(BODY_MAX, read_body(request)).await.map_err(|_| {
-            Refusal::bad_request(format!("the body was not complete after {BODY_MAX:?}"))
-                .remedy("send the body at once, with as many bytes as Content-Length says")
-        })??;
+        let (parts, body) = request.into_parts();
+        let bytes = whole(&parts.headers, body).await?;
         // The daemon ignores the Content-Type, because curl sends the type of a form.
         let parsed = serde_json::from_slice(if bytes.is_empty() { b"{}" } else { &bytes[..] });
         parsed.map(Body).map_err(|error| {
@@ -68,13 +67,34 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
+/// Reads the body of every request before the request is answered, even if the answer does not depend on the
+/// body. A client that is still sending when the daemon refuses the request would otherwise meet a closed
+/// connection instead of the refusal.
+pub(super) async fn with_whole_body(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match whole(&parts.headers, body).await {
+        Ok(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Reads a body in time.
+async fn whole(headers: &HeaderMap, body: axum::body::Body) -> Result<Vec<u8>, Refusal> {
+    timeout(BODY_MAX, read_body(headers, body))
+        .await
+        .map_err(|_| {
+            Refusal::bad_request(format!("the body was not complete after {BODY_MAX:?}"))
+                .remedy("send the body at once, with as many bytes as Content-Length says")
+        })?
+}
+
 /// Reads a body. If the body is too large, the daemon reads and discards the rest, up to a bound: if the
 /// daemon closed the connection at once, a client that is still sending would not get the answer.
-async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
-    if waits_with_too_much(request.headers()) {
+async fn read_body(headers: &HeaderMap, mut body: axum::body::Body) -> Result<Vec<u8>, Refusal> {
+    if waits_with_too_much(headers) {
         return Err(too_large());
     }
-    let (mut body, mut bytes, mut read) = (request.into_body(), Vec::new(), 0);
+    let (mut bytes, mut read) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Refusal::bad_request(error.to_string()))?;
         let data = frame.into_data().unwrap_or_default();

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use dashpot_api::Error;
 
 use super::access::{Access, guard};
-use super::error::refuse;
+use super::error::{refuse, with_whole_body};
 use super::routes::{
     disks, events, expect, meta, pools, rules, seconds, statistics, status, volumes,
 };
@@ -100,10 +100,11 @@ fn guarded(router: Router, access: Option<Arc<Access>>) -> Router {
     let router = router
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method);
-    match access {
+    let router = match access {
         Some(access) => router.layer(from_fn_with_state(access, guard)),
         None => router,
-    }
+    };
+    router.layer(from_fn(with_whole_body))
 }
 
 async fn unknown_path(request: Request) -> Response {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use dashpot_api::{Buckets, Distribution, Error, Expectation, Inject};
 use dashpot_engine::inject::RuleSpec;
-use dashpot_observe::{FinishedIo, Layer};
+use dashpot_observe::Layer;
 use dashpot_rules::{call_names, parse_injection};
 
 use crate::answers::Making;
@@ -34,6 +34,7 @@ pub(crate) async fn rules(
     Body(request): Body<Inject>,
 ) -> Result<JsonAnswer, Refusal> {
     let mut groups = armed(&daemon, daemon.disk(&disk)?).await?;
+    let device = daemon.device(&disk)?;
     groups.push(specs(&request.rule)?);
     let to = daemon.now().as_nanos() / SECOND_NS;
     daemon.collect_to(to).await;
@@ -41,17 +42,10 @@ pub(crate) async fn rules(
         layer: Layer::Disk,
         seconds: to.saturating_sub(SECONDS)..to,
     };
-    let ios = CopiedIos::copy(&daemon, &wanted, &mut making).await?;
-    making.charge(ios.len() * size_of::<FinishedIo>())?;
+    let mut ios = CopiedIos::copy(&daemon, &wanted, Some(device), &mut making).await?;
     let expected = tokio::task::spawn_blocking(move || {
-        let mut own: Vec<FinishedIo> = Vec::new();
-        ios.each(|io| {
-            if *io.device == *disk {
-                own.push(io.clone());
-            }
-        });
-        own.sort_by_key(|io| io.begun_ns);
-        expect(&own, groups)
+        ios.sort_by_arrival();
+        expect(|look| ios.each(look), groups)
     });
     let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
     let expected = expected.await.map_err(failed)?;

@@ -29,16 +29,29 @@ pub(crate) struct Expected {
     pub(crate) seconds: u64,
 }
 
-/// Runs I/Os, in order of arrival, under groups of rules.
-pub(crate) fn expect(ios: &[FinishedIo], groups: Vec<Vec<RuleSpec>>) -> Expected {
+/// Runs I/Os under groups of rules. `each` calls its function for each I/O, in order of arrival.
+pub(crate) fn expect(
+    each: impl FnOnce(&mut dyn FnMut(&FinishedIo)),
+    groups: Vec<Vec<RuleSpec>>,
+) -> Expected {
     // The rules are armed when the first I/O arrives, which matters for rules that last for a limited time.
-    let begun_ns = ios.first().map_or(0, |io| io.begun_ns);
-    let mut run = Run::new(Instant::from_nanos(begun_ns), groups);
-    for (id, io) in (0..).map(ZioId).zip(ios) {
-        let Kind::Op(op) = io.kind else { continue };
-        run.advance(Instant::from_nanos(io.begun_ns));
-        run.submit(id, io, op);
-    }
+    let (mut groups, mut begun, mut id) = (Some(groups), None, 0);
+    each(&mut |io| {
+        let at = Instant::from_nanos(io.begun_ns);
+        let run = begun.get_or_insert_with(|| Run::new(at, groups.take().unwrap_or_default()));
+        if let Kind::Op(op) = io.kind {
+            run.advance(at);
+            run.submit(ZioId(id), io, op);
+        }
+        id += 1;
+    });
+    let Some(mut run) = begun else {
+        return Expected {
+            seconds: 1,
+            ..Expected::default()
+        };
+    };
+    let begun_ns = run.begun.as_nanos();
     run.expected.waiting = run.waiting();
     let lasted_ns = run.now.as_nanos() - begun_ns;
     run.expected.seconds = lasted_ns.div_ceil(1_000_000_000).max(1);
@@ -48,6 +61,7 @@ pub(crate) fn expect(ios: &[FinishedIo], groups: Vec<Vec<RuleSpec>>) -> Expected
 
 struct Run {
     engine: Engine,
+    begun: Instant,
     now: Instant,
     actions: Vec<Action>,
     /// The I/Os that the store works on: when the store will finish each of them, and the I/O's id.
@@ -61,6 +75,7 @@ impl Run {
     fn new(now: Instant, groups: Vec<Vec<RuleSpec>>) -> Run {
         let mut run = Run {
             engine: Engine::new(),
+            begun: now,
             now,
             actions: Vec::new(),
             works: BinaryHeap::new(),
@@ -220,7 +235,11 @@ mod tests {
 
     fn under(words: &str, ios: &[FinishedIo]) -> Expected {
         let rules = dashpot_rules::parse_injection(words).unwrap().rules;
-        expect(ios, vec![rules.into_iter().map(|rule| rule.spec).collect()])
+        let each = |look: &mut dyn FnMut(&FinishedIo)| ios.iter().for_each(look);
+        expect(
+            each,
+            vec![rules.into_iter().map(|rule| rule.spec).collect()],
+        )
     }
 
     #[test]

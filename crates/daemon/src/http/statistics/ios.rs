@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dashpot_api::Column;
 use dashpot_engine::Waits;
-use dashpot_export::FinishedZio;
+use dashpot_export::{DeviceId, FinishedZio};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Question, Statistic, Tally, Who};
 use dashpot_rules::call_name;
 
@@ -30,25 +30,29 @@ pub(crate) struct CopiedIos {
 }
 
 impl CopiedIos {
-    /// Copies zios out of the collector's memory, and charges the answer for them. The zios are copied in
-    /// parts, so that the daemon can answer other callers between two parts.
+    /// Copies the zios of a layer that ended in these seconds, or of one device, out of the collector's
+    /// memory. The zios are copied in parts, so that the daemon can answer other callers between two parts.
     pub(crate) async fn copy(
         daemon: &Arc<Daemon>,
         wanted: &Wanted,
+        device: Option<DeviceId>,
         making: &mut Making,
     ) -> Result<CopiedIos, Refusal> {
         let is_volume = wanted.layer == Layer::Volume;
-        let wants = |zio: &FinishedZio| zio.is_of_volume() == is_volume;
-        let mut copied = Copied::default();
-        let mut charged = 0;
+        let wants = |zio: &FinishedZio| {
+            zio.is_of_volume() == is_volume && device.is_none_or(|device| device == zio.device)
+        };
+        let first = wanted.seconds.start;
+        let mut copied = daemon.collected(|view| view.collected.begin_copy(first));
+        making.copy(copied.bytes_max()).await?;
+        // No part of the memory is touched before it is filled, and the copy never moves.
+        copied.zios.reserve_exact(copied.zios_max());
         loop {
             let (is_over, since) = daemon.collected(|view| {
                 let collected = view.collected;
                 let is_over = collected.copy(&mut copied, &wanted.seconds, PART, wants);
                 (is_over, collected.zios_since())
             });
-            making.charge((copied.zios.len() - charged) * size_of::<Kept>())?;
-            charged = copied.zios.len();
             if is_over {
                 return Ok(CopiedIos {
                     layer: wanted.layer,
@@ -62,14 +66,16 @@ impl CopiedIos {
         }
     }
 
-    /// The number of copied zios.
-    pub(crate) fn len(&self) -> usize {
-        self.copied.zios.len()
-    }
-
-    /// Calls `look` for each I/O. Seconds are in order; within a second the order is undefined.
+    /// Calls `look` for each I/O.
     pub(crate) fn each(&self, look: impl FnMut(&FinishedIo)) {
         self.look(&self.copied.zios, look);
+    }
+
+    /// Sorts the zios by their arrival.
+    pub(crate) fn sort_by_arrival(&mut self) {
+        self.copied
+            .zios
+            .sort_unstable_by_key(|kept| kept.zio.arrived);
     }
 
     /// Calls `look` for each zio as an I/O. One record serves for all zios, because copying names for each of
@@ -100,7 +106,7 @@ impl CopiedIos {
     /// Sorts the zios by second.
     fn sort(&mut self) {
         if !self.copied.zios.is_sorted_by_key(second_of) {
-            self.copied.zios.sort_by_key(second_of);
+            self.copied.zios.sort_unstable_by_key(second_of);
         }
     }
 }
@@ -169,7 +175,7 @@ pub(super) async fn count(
         layer: statistic.layer,
         seconds: interval.seconds.clone(),
     };
-    let mut ios = CopiedIos::copy(daemon, &wanted, making).await?;
+    let mut ios = CopiedIos::copy(daemon, &wanted, None, making).await?;
     let (statistic, interval, since) = (statistic.clone(), interval.clone(), ios.since);
     let counted = tokio::task::spawn_blocking(move || {
         ios.sort();

@@ -105,7 +105,7 @@ impl Asked for Arc<Daemon> {
     ) -> Answer<'a, Result<Box<dyn Ios>, Refusal>> {
         Box::pin(async move {
             self.collect_to(wanted.seconds.end).await;
-            let copied = CopiedIos::copy(self, &wanted, making).await?;
+            let copied = CopiedIos::copy(self, &wanted, None, making).await?;
             Ok(Box::new(copied) as Box<dyn Ios>)
         })
     }
