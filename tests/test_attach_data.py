@@ -31,7 +31,9 @@ def has_its_file(image):
 
 
 def mounted_run(image, at, *rule):
-    words = ["run", "--mount", at, "-d", f"d=file:{image}", *rule, "--", "ls", at]
+    # `run --mount` arms its rules only when its command starts, so here the command mounts.
+    mounts = f'{BINARY} mount d "$1" && ls "$1"; code=$?; {BINARY} detach d; exit $code'
+    words = ["run", "-d", f"d=file:{image}", *rule, "--", "sh", "-c", mounts, "sh", at]
     return subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, timeout=60)
 
 

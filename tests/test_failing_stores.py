@@ -3,10 +3,12 @@ on, and `status` names the remedy."""
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from conftest import eventually, requires, run
+from conftest import BINARY, eventually, requires, run
 from pools import lab
 from test_durability import Trace
 from test_pool_power_cuts import connect
@@ -144,3 +146,40 @@ def test_a_sync_that_fails(serve, directory, policy):
     assert client.pread(16 * BLOCK, 0) == content(1) * 16
     client.pwrite(content(3), 0, nbd.CMD_FLAG_FUA)
     client.flush()
+
+
+@requires("prlimit")
+@pytest.mark.parametrize("command", ["serve", "run"])
+def test_an_end_that_loses_acknowledged_writes_has_a_status(serve, directory, command):
+    """The store has no room for writes that the client believes done, and the daemon ends in order."""
+    words = lab(directory, "openzfs", "stripe", "file:{disk}.img")[0]
+    if command == "serve":
+        daemon = serve(words)
+        client = connect(daemon)
+        limit_files(daemon, MIB)
+        client.pwrite(content(1), 4 * MIB)
+        assert fails(client.flush)
+        daemon.process.terminate()
+        code, said = daemon.process.wait(), daemon.output()
+        daemon.abandon()
+        expected = 1
+    else:
+        script = """
+import nbd, os, sys
+client = nbd.NBD()
+client.connect_uri(os.environ["DASHPOT_URI_TANK_V"])
+client.pwrite(bytes(8192), 4 << 20)
+try:
+    client.flush()
+except nbd.Error:
+    sys.exit(0)
+sys.exit("the flush succeeded")
+"""
+        done = subprocess.run(
+            ["prlimit", f"--fsize={MIB}:", BINARY, "run", words, "--", sys.executable, "-c", script],
+            capture_output=True, text=True, cwd=directory,
+        )
+        code, said = done.returncode, done.stderr
+        expected = 125
+    assert code == expected, said
+    assert "bytes that clients have written are lost" in said and "acknowledged writes may be lost" in said

@@ -116,6 +116,38 @@ def test_the_disks_of_a_command_are_reached_at_the_api_that_the_user_names(direc
     assert run(BINARY, *inherits, env={"DASHPOT_API": api}).stdout != f"{api}\n"
 
 
+def test_run_has_what_serve_has(directory):
+    """`run` answers to a host's name, has metrics, records, takes a token, and says when it is ready."""
+    token, ready, recording = directory / "token", directory / "ready", directory / "rec"
+    token.write_text("0123456789abcdef\n")
+    script = """
+import json, os, sys, urllib.request
+ready = json.load(open(sys.argv[1]))
+assert ready["api"] == os.environ["DASHPOT_API"] and ready["api"].endswith("/?token=0123456789abcdef")
+def asked(url, **headers):
+    return urllib.request.urlopen(urllib.request.Request(url, headers=headers)).read().decode()
+assert "d" in asked(ready["api"].replace("/?", "/v1/disks?"), Host="other-container:1")
+assert "dashpot_" in asked(ready["metrics"])
+"""
+    words = ["--api", "tcp:127.0.0.1:0", "--allow-host", "other-container", "--metrics", "tcp:127.0.0.1:0"]
+    words += ["--token-file", token, "--ready-file", ready, "--record", recording, "-d", "d=ram,size=1M"]
+    run(BINARY, "run", *words, "--", sys.executable, "-c", script, ready)
+    assert not ready.exists()
+    assert "d" in run(BINARY, "record", "show", recording).stdout
+
+
+@requires("nbdcopy")
+def test_each_rule_says_at_the_end_what_it_did(directory):
+    data = directory / "data"
+    data.write_bytes(b"x" * (1 << 20))
+    rules = ["-r", "-D 1ms -T write", "-r", "-e EIO -T read", "-r", "-D 9ms -T write --range 2M..3M"]
+    done = run(BINARY, "run", "-d", "d=ram,size=4M", *rules, "--", "sh", "-c", f"nbdcopy --request-size=65536 {data} $DASHPOT_URI")
+    first, second, third = done.stderr.splitlines()
+    assert first == "dashpot: rule on d: -D 1ms -T write: matched 16, held 16"
+    assert second == "dashpot: rule on d: -e EIO -T read: injected nothing: nothing matched yet: -T read"
+    assert third.startswith("dashpot: rule on d: -D 9ms ") and "nothing matched yet" in third
+
+
 def test_a_command_with_an_api_over_tcp_has_a_page():
     done = run(BINARY, "run", "--api", "tcp:127.0.0.1:0", "-d", "d=ram,size=1M", "--", "sh", "-c", "echo $DASHPOT_API")
     url, token = done.stdout.strip().split("/?token=")

@@ -317,6 +317,32 @@ def test_a_program_with_a_path_disk(tmp_path):
     assert slow.held == 1
 
 
+def test_the_outcome_of_a_rule_under_which_the_program_dies(tmp_path):
+    """The daemon ends with its program. Its rules can be asked afterwards what they did."""
+    script = "import os, sys; f = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR); input(); os.fsync(f)"
+    fifo, disk = tmp_path / "fifo", tmp_path / "disk"
+    os.mkfifo(fifo)
+    disk.mkdir()
+    command = ["sh", "-c", f'exec "$@" <{fifo}', "sh", sys.executable, "-c", script, str(disk / "f")]
+    with dashpot.run(f"wal=path:{disk}", command=command) as d:
+        with d["wal"].rule("-e EIO -T sync") as broken:
+            fifo.write_text("go\n")
+            assert d.process.wait(HANG_LIMIT) == 1
+            assert broken.failed == 1 and broken.why_nothing is None
+        assert broken.failed == 1
+        with pytest.raises(dashpot.DashpotError, match="(?s)ended with status 1.*Input/output error"):
+            d.rules()
+
+
+def test_a_program_that_cannot_start_or_fails_is_told():
+    with pytest.raises(dashpot.NotStarted, match="(?s)127.*/nonexistent"):
+        dashpot.run(command=["/nonexistent"])
+    with dashpot.run(command=["sh", "-c", "echo my words; exit 2"]) as d:
+        assert d.process.wait(HANG_LIMIT) == 2
+        with pytest.raises(dashpot.DashpotError, match="(?s)status 2 .*my words"):
+            d.rules()
+
+
 @requires("nbdcopy")
 def test_the_guide_in_the_package(tmp_path):
     """Runs the example of docs/python.md as it is there."""

@@ -104,6 +104,36 @@ def test_needs_no_fixture():
     assert suite.left() == ([], [])
 
 
+def test_a_teardown_leaves_what_wider_fixtures_did(suite):
+    suite.write("""
+@pytest.fixture(scope="module", autouse=True)
+def wide(dashpot_disk_module):
+    dashpot_disk_module.inject("-D 1ms -T write")
+
+@pytest.fixture(scope="session", autouse=True)
+def widest(dashpot_disk_session):
+    dashpot_disk_session.inject("-D 1ms -T trim")
+
+def test_leaves_a_rule_and_a_suspension(dashpot_disk):
+    dashpot_disk.inject("-D 1ms -T read")
+    dashpot_disk.suspend()
+
+@pytest.mark.slow_disk("-D 1ms -T flush")
+def test_marker(dashpot, dashpot_disk):
+    client(dashpot_disk).flush()
+    assert [rule["rule"].split()[-1] for rule in dashpot.rules()] == ["trim", "write", "flush"]
+
+def test_wide_rules_are_there(dashpot):
+    assert [rule["rule"].split()[-1] for rule in dashpot.rules()] == ["trim", "write"]
+    assert not dashpot["db"].state()["suspended"]
+""")
+    (suite.directory / "test_later.py").write_text("""
+def test_the_module_is_over(dashpot):
+    assert [rule["rule"].split()[-1] for rule in dashpot.rules()] == ["trim"]
+""")
+    assert "4 passed" in suite.run()
+
+
 def test_a_rule_that_injects_nothing_fails_the_test(suite):
     suite.write("""
 @pytest.mark.slow_disk("-D 20ms -T flush")

@@ -47,20 +47,25 @@ def dashpot(request: pytest.FixtureRequest) -> Iterator[library.Daemon]:
         yield captive
 
 
-@pytest.fixture
-def dashpot_disk(dashpot: library.Daemon) -> Iterator[library.Disk]:
-    """The daemon's first disk. After the test, `reset` clears all rules of all disks, resumes the disks, and arms the
-    rules of the lab again."""
-    yield next(iter(dashpot.values()))
-    dashpot.reset()
+def _disk(dashpot: library.Daemon) -> Iterator[library.Disk]:
+    """The daemon's first disk. At the end of the scope, the rules that were armed within it are cleared, and the disks
+    that were suspended within it resume. Rules and suspensions from before stay, such as those of wider fixtures."""
+    with dashpot.undoing():
+        yield next(iter(dashpot.values()))
+
+
+dashpot_disk = pytest.fixture(_disk, name="dashpot_disk")
+dashpot_disk_module = pytest.fixture(_disk, scope="module", name="dashpot_disk_module")
+dashpot_disk_session = pytest.fixture(_disk, scope="session", name="dashpot_disk_session")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Gives a daemon and its disk to each test with the marker `slow_disk`, even if the test asks for no fixture."""
+    """Gives a daemon to each test with the marker `slow_disk`, even if the test asks for no fixture."""
     if item.get_closest_marker("slow_disk"):
         names: List[str] = getattr(item, "fixturenames", [])
-        names.extend(name for name in ("dashpot", "dashpot_disk") if name not in names)
+        if "dashpot" not in names:
+            names.append("dashpot")
 
 
 def _daemon(item: pytest.Item) -> Optional[library.Daemon]:

@@ -88,9 +88,24 @@ pub struct AttachedArgs {
     pub disks: Option<Vec<String>>,
 }
 
-/// How long disks are served.
+/// The options of served disks about metrics, access to the API, a recording, and a file for scripts.
 #[derive(Args, Clone, Debug, Default)]
-pub struct LifeArgs {
+pub struct ServiceArgs {
+    /// Address for Prometheus at /metrics, without a token
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub metrics: Option<Listen>,
+    /// Token of the API over TCP [env: DASHPOT_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Answer HTTP requests to this host name, too
+    #[arg(long, value_name = "NAME")]
+    pub allow_host: Vec<String>,
+    /// The recording of the served I/Os.
+    #[command(flatten)]
+    pub recording: BackgroundArgs,
+    /// Write the URIs to this file when clients can connect
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
     /// End, too, when the process that started dashpot ends
     #[arg(long)]
     pub exit_with_parent: bool,
@@ -101,7 +116,8 @@ pub struct LifeArgs {
 #[command(after_help = "\
 The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API, and
 with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. Without --api
-the API is private; --api tcp:127.0.0.1:0 serves the page, too. Under sudo, the
+the API is private, at unix:PATH; --api tcp:127.0.0.1:0 serves the page, too, at
+http://HOST:PORT/?token=TOKEN. With devices, rules are armed when CMD starts. Under sudo, the
 user who typed it runs the command and owns the devices. dashpot exits with the
 command's status, 125 to 127 for its own failures, 3 if only a --check fails.
 
@@ -133,9 +149,12 @@ pub struct RunArgs {
     /// Write a report for a pipeline here; see 'check'
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
-    /// The option to end with the parent.
+    /// Write the rules and what they did to this file at the end, as JSON. The Python package reads it.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub outcomes: Option<PathBuf>,
+    /// The options that `run` and `serve` share.
     #[command(flatten)]
-    pub life: LifeArgs,
+    pub service: ServiceArgs,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -157,25 +176,10 @@ pub struct ServeArgs {
     /// Address for NBD clients, instead of the lab file's
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub nbd: Vec<Listen>,
-    /// Address for Prometheus at /metrics, without a token
-    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
-    pub metrics: Option<Listen>,
-    /// Token of the API over TCP [env: DASHPOT_TOKEN]
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// Answer HTTP requests to this host name, too
-    #[arg(long, value_name = "NAME")]
-    pub allow_host: Vec<String>,
     /// The disks and volumes that are attached while they are served.
     #[command(flatten)]
     pub attach: AttachedArgs,
-    /// The recording of the served I/Os.
+    /// The options that `run` and `serve` share.
     #[command(flatten)]
-    pub recording: BackgroundArgs,
-    /// Write the URIs to this file when clients can connect
-    #[arg(long, value_name = "FILE")]
-    pub ready_file: Option<PathBuf>,
-    /// The option to end with the parent.
-    #[command(flatten)]
-    pub life: LifeArgs,
+    pub service: ServiceArgs,
 }

@@ -52,7 +52,9 @@ pub use diff::DiffArgs;
 pub use dmsetup::{DmAction, DmsetupArgs, TableArgs};
 pub use generate::{CompletionsArgs, InstallArgs, ManArgs};
 pub use inflight::InflightArgs;
-pub use lab::{AttachedArgs, LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen, UringWord};
+pub use lab::{
+    AttachedArgs, LabArgs, OnLoss, RunArgs, ServeArgs, ServiceArgs, SpinWhen, UringWord,
+};
 pub use load::LoadArgs;
 pub use page::{PageArgs, Speed, ViewArgs};
 pub use pool::{GetArgs, SetArgs};

@@ -69,6 +69,13 @@ pub(crate) struct Listening {
     pub(crate) handed: Vec<Arc<OwnedFd>>,
 }
 
+/// The listeners, before they answer.
+pub(crate) struct Listeners {
+    pub(crate) api: HttpListener,
+    pub(crate) metrics: Option<(HttpListener, Option<Hosts>)>,
+    pub(crate) handover: HandoverListener,
+}
+
 impl Instance {
     /// Serves the disks of a lab.
     pub(crate) async fn start(
@@ -116,8 +123,9 @@ impl Instance {
         };
         match instance.arm_and_open(arms).await {
             Ok(()) => Ok(instance),
+            // The error of the start says more than that of the stop.
             Err(error) => {
-                instance.stop();
+                let _ = instance.stop();
                 Err(error)
             }
         }
@@ -131,13 +139,12 @@ impl Instance {
     }
 
     /// Begins to answer requests to the API and requests for the metrics.
-    pub(crate) fn answer(
-        self,
-        api: HttpListener,
-        access: Option<Arc<Access>>,
-        metrics: Option<(HttpListener, Option<Hosts>)>,
-        handover: HandoverListener,
-    ) -> Running {
+    pub(crate) fn answer(self, listeners: Listeners, access: Option<Arc<Access>>) -> Running {
+        let Listeners {
+            api,
+            metrics,
+            handover,
+        } = listeners;
         let manners = match access {
             Some(_) => Manners::OneRequestUntilKnown,
             None => Manners::Trusted,
@@ -158,8 +165,8 @@ impl Instance {
     }
 
     /// Drains the disks. Blocks until they are drained.
-    fn stop(self) {
-        self.server.shutdown(GRACE);
+    fn stop(self) -> anyhow::Result<()> {
+        Ok(self.server.shutdown(GRACE)?)
     }
 }
 
@@ -183,8 +190,9 @@ impl Running {
         self.instance.server.handle()
     }
 
-    /// Drains the disks. The grace period of held zios ends early when `hurry` completes.
-    pub(crate) async fn stop(self, hurry: impl Future) {
+    /// Drains the disks. The grace period of held zios ends early when `hurry` completes. Fails if
+    /// acknowledged writes may be lost.
+    pub(crate) async fn stop(self, hurry: impl Future) -> anyhow::Result<()> {
         // Shards that drain accept no commands, so end the listeners first. The end of a task closes its
         // listener.
         for answering in self.answering {
@@ -195,10 +203,10 @@ impl Running {
         let handle = instance.server.handle();
         let mut stopped = spawn_blocking(move || instance.stop());
         tokio::select! {
-            _ = &mut stopped => {}
+            ended = &mut stopped => ended?,
             _ = hurry => {
                 handle.hurry();
-                let _ = stopped.await;
+                stopped.await?
             }
         }
     }

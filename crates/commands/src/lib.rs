@@ -38,6 +38,7 @@ mod resume;
 mod run;
 mod scraper;
 mod serve;
+mod service;
 mod signals;
 mod status;
 mod stop;

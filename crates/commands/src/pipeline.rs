@@ -57,9 +57,13 @@ pub(crate) fn report(
     tell_github(&report)
 }
 
-/// Says on stderr what each rule did, in a line each.
-pub(crate) fn tell_rules(client: &Client) -> anyhow::Result<()> {
+/// Says on stderr what each rule did, in a line each. Writes the rules to a file, too, if the caller wants one.
+pub(crate) fn tell_rules(client: &Client, file: Option<&Path>) -> anyhow::Result<()> {
     let rules = client.rules_and_cleared()?;
+    if let Some(file) = file {
+        let refused = || format!("--outcomes {}: cannot be written", file.display());
+        fs::write(file, serde_json::to_vec(&rules)?).with_context(refused)?;
+    }
     let lines = rules.iter().map(effect);
     lines
         .take(RULES_TOLD)

@@ -2,7 +2,7 @@
 //! file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -99,14 +99,33 @@ fn remove_stale(place: &Path) -> anyhow::Result<()> {
             place.display()
         );
     }
-    if let Err(TryLockError::WouldBlock) = File::open(place).with_context(refused)?.try_lock() {
+    let file = File::open(place).with_context(refused)?;
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
         bail!(
             "--ready-file {}: a running daemon has written it; name another file, or stop that daemon",
             place.display()
         );
     }
+    if !is_ready_file(file) {
+        bail!(
+            "--ready-file {}: this file exists, and no daemon has written it: name another, or remove it",
+            place.display()
+        );
+    }
     fs::remove_file(place).with_context(refused)
 }
+
+/// Whether a daemon has written this file. A file of the user must not be lost.
+fn is_ready_file(file: File) -> bool {
+    let mut text = Vec::new();
+    let read = file.take(READY_MAX).read_to_end(&mut text);
+    let ready: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
+    let has = |key| ready.as_ref().is_some_and(|ready| ready.get(key).is_some());
+    read.is_ok() && ["pid", "api", "exports"].into_iter().all(has)
+}
+
+/// No ready file has more bytes.
+const READY_MAX: u64 = 16 << 20;
 
 /// The path of the draft, in the same directory. No other user can guess its name and take it.
 fn draft(place: &Path) -> anyhow::Result<PathBuf> {
@@ -141,13 +160,25 @@ mod tests {
     fn a_dead_daemons_file_is_removed_at_once_and_a_live_ones_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("ready");
-        fs::write(&place, "of a daemon that was killed").unwrap();
+        fs::write(&place, r#"{"pid": 1, "api": "unix:/api", "exports": []}"#).unwrap();
         let mut live = ReadyFile::claim(&place).unwrap();
         assert!(!place.exists());
         live.publish("unix:/api", None, &[]).unwrap();
         let refused = ReadyFile::claim(&place).err().unwrap().to_string();
         assert!(refused.contains("a running daemon"), "{refused}");
         assert!(place.exists());
+    }
+
+    #[test]
+    fn a_file_of_another_program_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("notes");
+        for text in ["", "my notes", r#"{"pid": 1}"#] {
+            fs::write(&place, text).unwrap();
+            let refused = ReadyFile::claim(&place).err().unwrap().to_string();
+            assert!(refused.contains("no daemon has written it"), "{refused}");
+            assert_eq!(fs::read_to_string(&place).unwrap(), text);
+        }
     }
 
     #[test]

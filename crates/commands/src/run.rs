@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anyhow::bail;
 use dashpot_api::Client;
 use dashpot_cli::{OnLoss, RunArgs, UringWord};
-use dashpot_daemon::http::{HandoverListener, HttpListener};
 use dashpot_engine::inject::Effect;
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{Uring, complain, reclaim};
@@ -19,10 +18,13 @@ use crate::check::{Checks, conclude};
 use crate::child::{FAILED, Launcher, passed_on, run_with};
 use crate::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
 use crate::door::{Door, place_to_listen};
-use crate::instance::{Arms, Export, Instance, Listening, Running};
+use crate::instance::{Arms, Export, Instance, Listeners, Listening, Running};
 use crate::pipeline::{make_directory, ran, report, tell_rules};
 use crate::private::PrivateDir;
 use crate::program::Program;
+use crate::ready::ReadyFile;
+use crate::serve::{end_recording, record};
+use crate::service::Service;
 use crate::signals::Signals;
 use crate::variables::{URI, variable};
 
@@ -46,6 +48,7 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     let devices = open_devices(wanted.as_ref(), &lab)?;
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
+    let ready = Service::claim(&args.service)?;
     // The command must not inherit the mark of an I/O flusher. If this process has the mark, the early
     // thread starts the command, because it does not have the mark. Otherwise a new thread starts the
     // command: to start a command, a thread maps memory, and for that it may need the right to lock memory.
@@ -57,61 +60,85 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve_command(args, &lab, api, devices, attacher, &launcher))
+    runtime.block_on(serve_command(
+        args, &lab, api, ready, devices, attacher, &launcher,
+    ))
 }
 
 async fn serve_command(
     args: &RunArgs,
     lab: &Lab,
     api: Option<&Listen>,
+    ready: Option<ReadyFile>,
     devices: OpenDevices,
     attacher: Option<Attacher>,
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
     // Catch signals before this process makes anything that a signal could leave behind.
-    let mut signals = passed_on()?.with_parent(args.life.exit_with_parent)?;
+    let mut signals = passed_on()?.with_parent(args.service.exit_with_parent)?;
     let sockets = PrivateDir::new()?;
     let nbd = Address::Unix(sockets.path().join("nbd.sock"));
-    let api = match api {
-        Some(Listen::At(address)) => address.clone(),
-        Some(Listen::Private) | None => Address::Unix(sockets.path().join("api.sock")),
-    };
-    let listener = HttpListener::bind("--api", &api).await?;
-    let api = listener.address().clone();
-    let door = Door::new(&listener, Vec::new(), None)?;
-    say_page(&door);
-    let handover = HandoverListener::bind(&api)?;
+    let (mut service, listeners) = bind(args, lab, api, &sockets, ready).await?;
+    say_page(&service.door);
     let listening = Listening {
         addresses: vec![nbd],
         ..Listening::default()
     };
     let instance = Instance::start(lab, listening, &args.lab, devices, Arms::Later).await?;
-    say_what_may_hang(lab, &api);
-    let running = instance.answer(listener, door.access.clone(), None, handover);
-    let mut variables = variables(&door.url, running.exports());
-    let attached = attach(attacher, &api, running.exports(), &mut signals).await;
-    let ended = match attached {
-        Ok(devices) => {
-            variables.extend(devices.iter().flat_map(Devices::variables));
+    say_what_may_hang(lab, &service.api);
+    let running = instance.answer(listeners, service.door.access.clone());
+    let ended = async {
+        let recording = record(&args.service.recording, &service.api).await?;
+        let devices = attach(attacher, &service.api, running.exports(), &mut signals).await?;
+        let mut variables = variables(&service.door.url, running.exports());
+        variables.extend(devices.iter().flat_map(Devices::variables));
+        let ended = async {
             // The rules are for the command. Attaching a disk, making its file system and mounting that do
             // not meet them.
-            let armed = running.arm().await;
-            let program = armed.and_then(|()| program(args, lab, (&sockets, &api), &running));
-            let ended = match program {
-                Ok(program) => {
-                    checked(args, &api, &variables, program, &mut signals, launcher).await
-                }
-                Err(error) => Err(error),
-            };
-            if let Some(devices) = devices {
-                devices.detach().await;
-            }
-            ended
+            running.arm().await?;
+            service.tell_ready(running.exports())?;
+            let api = &service.api;
+            let program = program(args, lab, (&sockets, api), &running)?;
+            checked(args, api, &variables, program, &mut signals, launcher).await
+        };
+        let ended = ended.await;
+        if let Some(devices) = devices {
+            devices.detach().await;
         }
-        Err(error) => Err(error),
+        end_recording(recording).await?;
+        ended
     };
-    running.stop(pending::<()>()).await;
-    ended
+    let ended = ended.await;
+    both(ended, running.stop(pending::<()>()).await)
+}
+
+/// Binds the listeners of the API and of the metrics.
+async fn bind(
+    args: &RunArgs,
+    lab: &Lab,
+    api: Option<&Listen>,
+    sockets: &PrivateDir,
+    ready: Option<ReadyFile>,
+) -> anyhow::Result<(Service, Listeners)> {
+    let place = |listen: &Listen, file: &str| match listen {
+        Listen::At(address) => address.clone(),
+        Listen::Private => Address::Unix(sockets.path().join(file)),
+    };
+    let api = place(api.unwrap_or(&Listen::Private), "api.sock");
+    let metrics = args.service.metrics.as_ref().or(lab.metrics.as_ref());
+    let metrics = metrics.map(|listen| place(listen, "metrics.sock"));
+    Service::bind(&args.service, &api, metrics.as_ref(), ready).await
+}
+
+/// The result of a run. If the command has failed, its status says more than the loss of writes at the end.
+fn both(ended: anyhow::Result<ExitCode>, stopped: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    match (ended, stopped) {
+        (Ok(ended), Err(lost)) if ended != ExitCode::SUCCESS => {
+            complain(format_args!("dashpot: {lost:#}"));
+            Ok(ended)
+        }
+        (ended, stopped) => ended.and_then(|ended| stopped.map(|()| ended)),
+    }
 }
 
 /// Says at once how a call ends that a rule of the command line hangs: the program shows nothing, and while it
@@ -191,7 +218,8 @@ async fn checked(
     if args.check.is_empty() && args.report.is_none() {
         let ended = run_program(args, variables, program, signals, launcher).await?;
         let at = api.clone();
-        spawn_blocking(move || tell_rules(&Client::at(at, None)?)).await??;
+        let outcomes = args.outcomes.clone();
+        spawn_blocking(move || tell_rules(&Client::at(at, None)?, outcomes.as_deref())).await??;
         return Ok(ExitCode::from(ended));
     }
     let (texts, at) = (args.check.clone(), api.clone());
@@ -206,10 +234,11 @@ async fn checked(
     let ends = run_program(args, variables, program, signals, launcher);
     let ran = ran(&args.command, ends).await?;
     let (at, directory, ended) = (api.clone(), args.report.clone(), ran.exit_code());
+    let file = args.outcomes.clone();
     let outcomes = spawn_blocking(move || {
         let client = Client::at(at, None)?;
         let outcomes = checks.judge(&client, Some(&snapshot))?;
-        tell_rules(&client)?;
+        tell_rules(&client, file.as_deref())?;
         report(&client, directory.as_deref(), &ran, &outcomes)?;
         Ok(outcomes)
     });

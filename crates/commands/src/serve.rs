@@ -8,9 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use dashpot_api::{default_socket, recording_link, runtime_dir, whole_address};
 use dashpot_attach::left_at;
-use dashpot_cli::ServeArgs;
 use dashpot_cli::reports::DeviceArgs;
-use dashpot_daemon::http::{HandoverListener, HttpListener, make_private_dir};
+use dashpot_cli::{BackgroundArgs, ServeArgs};
+use dashpot_daemon::http::make_private_dir;
 use dashpot_export::complain;
 use dashpot_export::store::OpenDevices;
 use dashpot_lab::Lab;
@@ -20,13 +20,14 @@ use dashpot_sources::Target;
 use tokio::task::spawn_blocking;
 
 use crate::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
-use crate::door::{Door, metrics_url, place_to_listen};
+use crate::door::{Door, place_to_listen};
 use crate::instance::{Arms, Export, Instance, Listening, Running};
 use crate::private::PrivateDir;
 use crate::ready::ReadyFile;
 use crate::record::Background;
+use crate::service::Service;
 use crate::signals::{ENDS, Signals, USERS};
-use crate::supervisor::{handed_sockets, say_ready, say_stopping};
+use crate::supervisor::{handed_sockets, say_stopping};
 
 /// Serves disks until a signal comes.
 pub fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
@@ -51,8 +52,7 @@ pub fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     let attacher = wanted.map(Attacher::start).transpose()?;
     // Claim the ready file first, because a script that waits for this daemon must not read the ready file of
     // the last daemon.
-    let ready = args.ready_file.as_deref().map(ReadyFile::claim);
-    let ready = ready.transpose()?;
+    let ready = Service::claim(&args.service)?;
     let (devices, lab) = opened?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -86,11 +86,11 @@ async fn serve_lab(
     lab: &Lab,
     api: Option<&Listen>,
     handed: Vec<Arc<OwnedFd>>,
-    mut ready: Option<ReadyFile>,
+    ready: Option<ReadyFile>,
     attacher: Option<Attacher>,
     devices: OpenDevices,
 ) -> anyhow::Result<()> {
-    let mut signals = Signals::catch(ENDS)?.with_parent(args.life.exit_with_parent)?;
+    let mut signals = Signals::catch(ENDS)?.with_parent(args.service.exit_with_parent)?;
     // A signal that was sent by mistake must not end disks that other users need.
     let _ignored = Signals::catch(USERS)?;
     let mut places = Places::default();
@@ -98,46 +98,35 @@ async fn serve_lab(
     // If a client started this process and handed it sockets, another daemon may run: use a private API.
     let api = api.or(is_handed.then_some(&Listen::Private));
     // Bind first: if another daemon already runs, this process must not touch its stores.
-    let api = HttpListener::bind("--api", &places.api(api)?).await?;
-    let metrics = match args.metrics.as_ref().or(lab.metrics.as_ref()) {
-        Some(listen) => Some(HttpListener::bind("--metrics", &places.metrics(listen)?).await?),
-        None => None,
-    };
-    let metrics_url = metrics.as_ref().map(metrics_url);
-    let door = Door::new(&api, args.allow_host.clone(), args.token_file.as_deref())?;
-    let handover = HandoverListener::bind(api.address())?;
+    let metrics = args.service.metrics.as_ref().or(lab.metrics.as_ref());
+    let (api, metrics) = (places.api(api)?, places.metrics(metrics)?);
+    let bound = Service::bind(&args.service, &api, metrics.as_ref(), ready).await?;
+    let (mut service, listeners) = bound;
     let nbd = Some(&args.nbd).filter(|nbd| !nbd.is_empty());
     let nbd = nbd.unwrap_or(&lab.nbd);
     let listening = places.nbd(nbd, handed)?;
     let instance = Instance::start(lab, listening, &args.lab, devices, Arms::First).await?;
-    let metrics = metrics.map(|metrics| {
-        let hosts = metrics.hosts(&args.allow_host);
-        (metrics, hosts)
-    });
-    let address = api.address().clone();
-    let running = instance.answer(api, door.access.clone(), metrics, handover);
+    let address = service.api.clone();
+    let running = instance.answer(listeners, service.door.access.clone());
     let asked = running.asked_to_end();
     // Even after an error, stop the instance: the stop syncs the stores and removes the sockets.
     let served = async {
-        let recording = record(args, &address).await?;
+        let recording = record(&args.service.recording, &service.api).await?;
         let announce = |devices: Option<&Devices>| {
-            let (metrics, exports) = (metrics_url.as_deref(), running.exports());
-            tell_ready(&door, metrics, exports, ready.as_mut())?;
+            service.tell_ready(running.exports())?;
             // If a client has handed sockets to this process, stdout belongs to that client.
             match is_handed {
                 true => Ok(()),
-                false => announce(&door, metrics, exports, devices),
+                false => announce(&service, running.exports(), devices),
             }
         };
         let served = attached(attacher, &address, &running, &mut signals, asked, announce).await;
-        // While the recording ends, the API must answer the thread that records.
-        spawn_blocking(move || drop(recording)).await?;
+        end_recording(recording).await?;
         served
     };
     let served = served.await;
     say_stopping();
-    running.stop(signals.next()).await;
-    served
+    served.and(running.stop(signals.next()).await)
 }
 
 /// Attaches disks, if the user asks for it, and detaches them when a signal comes, or a caller of the API has
@@ -177,8 +166,11 @@ async fn attached(
 
 /// Begins to record the disks, if the user asks for it. The thread that records is a client of the API, so
 /// the API must answer in the meantime.
-async fn record(args: &ServeArgs, address: &Address) -> anyhow::Result<Option<Background>> {
-    let Some((root, kept)) = Background::asked(&args.recording) else {
+pub(crate) async fn record(
+    args: &BackgroundArgs,
+    address: &Address,
+) -> anyhow::Result<Option<Background>> {
+    let Some((root, kept)) = Background::asked(args) else {
         return Ok(None);
     };
     let api = ApiAddress {
@@ -191,37 +183,28 @@ async fn record(args: &ServeArgs, address: &Address) -> anyhow::Result<Option<Ba
     begun.await?.map(Some)
 }
 
-/// Tells the programs that wait for this daemon that it is ready.
-fn tell_ready(
-    door: &Door,
-    metrics: Option<&str>,
-    exports: &[Export],
-    ready: Option<&mut ReadyFile>,
-) -> anyhow::Result<()> {
-    if let Some(ready) = ready {
-        ready.publish(&door.url, metrics, exports)?;
-    }
-    say_ready();
-    Ok(())
+/// Ends a recording. While it ends, the API must answer the thread that records.
+pub(crate) async fn end_recording(recording: Option<Background>) -> anyhow::Result<()> {
+    Ok(spawn_blocking(move || drop(recording)).await?)
 }
 
 fn announce(
-    door: &Door,
-    metrics: Option<&str>,
+    service: &Service,
     exports: &[Export],
     devices: Option<&Devices>,
 ) -> anyhow::Result<()> {
     let devices = devices.map(Devices::lines).unwrap_or_default();
-    print(&(announcement(door, metrics, exports) + &devices))
+    print(&(announcement(service, exports) + &devices))
 }
 
-fn announcement(door: &Door, metrics: Option<&str>, exports: &[Export]) -> String {
+fn announcement(service: &Service, exports: &[Export]) -> String {
     let lines = exports.iter().flat_map(|export| {
         let uris = export.uris.iter();
         uris.map(move |uri| format!("{}  {uri}\n", export.name))
     });
+    let metrics = service.metrics.as_ref();
     let metrics = metrics.map_or(String::new(), |url| format!("metrics  {url}\n"));
-    let Door { url, page, .. } = door;
+    let Door { url, page, .. } = &service.door;
     format!(
         "{}API  {url}\npage  {page}\n{metrics}",
         lines.collect::<String>()
@@ -246,11 +229,12 @@ impl Places {
         }
     }
 
-    fn metrics(&mut self, metrics: &Listen) -> anyhow::Result<Address> {
-        match metrics {
-            Listen::At(address) => Ok(address.clone()),
-            Listen::Private => Ok(Address::Unix(self.private()?.join("metrics.sock"))),
-        }
+    fn metrics(&mut self, metrics: Option<&Listen>) -> anyhow::Result<Option<Address>> {
+        Ok(match metrics {
+            Some(Listen::At(address)) => Some(address.clone()),
+            Some(Listen::Private) => Some(Address::Unix(self.private()?.join("metrics.sock"))),
+            None => None,
+        })
     }
 
     /// The sockets that were handed over, and the addresses that the user wants; if there are neither, the

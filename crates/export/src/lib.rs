@@ -50,7 +50,7 @@ pub use message::{Attach, AttachError};
 pub use power::{Cut, CutError, Keep, Loss, LostWrite, PoolLoss, Sum, Then};
 pub use prober::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
-pub use server::{STORE_THREADS, Server, StartError};
+pub use server::{STORE_THREADS, Server, ShardsFailed, StartError};
 pub use snapshot::{
     AttachmentView, ClientView, Counted, DiskSnapshot, PoolSnapshot, RuleSnapshot, StopSum, Stops,
     Work,

@@ -1,6 +1,7 @@
 //! A running server: its threads, and how they begin and end.
 
 use std::any::Any;
+use std::fmt;
 use std::io;
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,27 +59,25 @@ pub struct Server {
     addresses: Vec<Address>,
     adoptions: Vec<Adoption>,
     events: Option<EventReader>,
-    shards: Vec<Running<Message>>,
+    shards: Vec<Running<Message, bool>>,
     acceptor: Running<AcceptorMessage>,
 }
 
 /// A thread, and the message that ends it.
-struct Running<M> {
+struct Running<M, T = ()> {
     mailbox: Arc<Mailbox<M>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<T>>,
     end: fn() -> M,
 }
 
-impl<M> Running<M> {
-    fn join(mut self) {
-        if let Some(thread) = self.thread.take() {
-            // If the thread has panicked, it has already printed a message.
-            let _ = thread.join();
-        }
+impl<M, T> Running<M, T> {
+    /// Waits for the thread's result. If the thread has panicked, it has already printed a message.
+    fn join(mut self) -> Option<T> {
+        self.thread.take()?.join().ok()
     }
 }
 
-impl<M> Drop for Running<M> {
+impl<M, T> Drop for Running<M, T> {
     fn drop(&mut self) {
         // If the thread has ended, it needs no message.
         let _ = self.mailbox.send((self.end)());
@@ -179,16 +178,40 @@ impl Server {
     }
 
     /// Stops accepting clients and requests, and waits at most `grace` until the zios in flight have ended.
-    /// After that, zios that are still held or suspended fail with ESHUTDOWN. Removes the sockets.
-    pub fn shutdown(self, grace: Duration) {
+    /// After that, zios that are still held or suspended fail with ESHUTDOWN. Removes the sockets. Fails if a
+    /// shard has failed, then or before: writes that clients believe done may be lost.
+    pub fn shutdown(self, grace: Duration) -> Result<(), ShardsFailed> {
         let _ = self.acceptor.mailbox.send(AcceptorMessage::Close);
-        self.acceptor.join();
+        let _ = self.acceptor.join();
         for shard in &self.shards {
             let _ = shard.mailbox.send(Message::Shutdown(grace));
         }
-        self.shards.into_iter().for_each(Running::join);
+        let ended = self.shards.into_iter().map(Running::join);
+        match ended.filter(|is_well| *is_well != Some(true)).count() {
+            0 => Ok(()),
+            shards => Err(ShardsFailed { shards }),
+        }
     }
 }
+
+/// Some shards have failed. Each has printed why.
+#[derive(Debug)]
+pub struct ShardsFailed {
+    /// How many shards have failed.
+    pub shards: usize,
+}
+
+impl fmt::Display for ShardsFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} of the threads that serve disks failed, for the reason above: acknowledged writes may be lost",
+            self.shards
+        )
+    }
+}
+
+impl std::error::Error for ShardsFailed {}
 
 /// Raises the soft limit of open descriptors to the hard limit. Each client takes a descriptor, and the soft
 /// limit is usually far below the hard limit.
@@ -220,7 +243,7 @@ fn start_shard(
     recorder: Recorder,
     pool: &Arc<Pool>,
     spins: bool,
-) -> io::Result<(Running<Message>, Arc<Readings>)> {
+) -> io::Result<(Running<Message, bool>, Arc<Readings>)> {
     built.engine.record_events(true);
     let probed = built.add_disk(0, Store::Null).id;
     let export = built.serve(prober::served(probed));
@@ -250,7 +273,9 @@ fn start_shard(
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
             inbox.close();
+            let is_well = matches!(result, Ok(Ok(())));
             report(&format!("shard {at}"), result);
+            is_well
         })?;
     let running = Running {
         mailbox,

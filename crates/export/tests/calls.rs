@@ -264,7 +264,7 @@ fn a_call_that_hangs_ends_with_the_server() {
     while served.snapshot(0).in_flight.is_empty() {
         thread::yield_now();
     }
-    served.server.shutdown(Duration::ZERO);
+    served.server.shutdown(Duration::ZERO).unwrap();
     let error = program.join().unwrap().unwrap_err();
     assert_eq!(
         error.raw_os_error(),

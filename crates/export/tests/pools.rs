@@ -146,7 +146,7 @@ fn a_power_cut_takes_what_no_flush_has_covered() {
     assert_eq!(ask(&mut client, READ, 4, &[]), [0; BLOCK]);
     ask(&mut client, WRITE, 4, &[3; BLOCK]);
     assert_eq!(ask(&mut client, READ, 4, &[]), [3; BLOCK]);
-    served.server.shutdown(Duration::ZERO);
+    served.server.shutdown(Duration::ZERO).unwrap();
 }
 
 /// The shard trims 64 MiB of a disk in pieces. If the power is cut meanwhile, the remaining pieces must not
@@ -177,14 +177,14 @@ fn a_power_cut_ends_a_trim() {
         let found = ask(&mut client, READ, last, &[]);
         assert!(found == [3; BLOCK], "the trim goes on: {}", found[0]);
     }
-    served.server.shutdown(Duration::ZERO);
+    served.server.shutdown(Duration::ZERO).unwrap();
 }
 
 #[test]
 fn disks_that_lose_nothing_refuse_a_power_cut() {
     let served = serve(StoreConfig::Ram, 1 << 20);
     assert_eq!(served.cut(Then::Off), Err(CutError::LosesNothing));
-    served.server.shutdown(Duration::ZERO);
+    served.server.shutdown(Duration::ZERO).unwrap();
 }
 
 /// Sends a write of one block, a trim of this block, and a write of two other blocks at once, so that the

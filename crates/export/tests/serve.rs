@@ -243,7 +243,7 @@ fn a_shutdown_fails_what_is_held_and_removes_the_sockets() {
     };
     let loader = std::thread::spawn(move || run(&config, |report| sum(report, |op| op.errors) > 0));
     served.until(|disk| disk.in_flight.len() == 10);
-    served.server.shutdown(Duration::from_millis(1));
+    served.server.shutdown(Duration::from_millis(1)).unwrap();
     assert_eq!(
         std::fs::read_dir(served.directory.path()).unwrap().count(),
         0

@@ -63,15 +63,47 @@ class Daemon(Mapping[str, Disk]):
         """The environment variable by which dashpot's commands find this daemon."""
         return {"DASHPOT_API": self.api.address}
 
+    def outcomes(self) -> List[Json]:
+        """The last figures of rules whose daemon has ended; empty for a daemon that this process has not started."""
+        return []
+
+    def remember(self) -> None:
+        """Keeps the present figures of the armed rules, because the daemon is about to end."""
+        for rule in list(self.armed):
+            rule.remember()
+
     def rules(self) -> List[Json]:
         """All armed rules, as `dashpot list --json` shows them."""
         return list(self.api.get("/v1/rules"))
 
     def reset(self) -> None:
         """Restores the state of the lab: only its rules are armed, and no disk is suspended. Releases held I/Os."""
-        for rule in list(self.armed):
-            rule.remember()
+        self.remember()
         self.raise_failed(self.api.post("/v1/reset"))
+
+    @contextmanager
+    def undoing(self) -> Iterator[None]:
+        """Undoes what a `with` block leaves: clears the rules that were armed in it, releases the I/Os that they hold,
+        and resumes the disks that were suspended in it. Earlier rules and suspensions stay."""
+        rules = {rule["id"] for rule in self.rules()}
+        suspended = {disk.name for disk in self.values() if disk.state()["suspended"]}
+        try:
+            yield
+        finally:
+            for rule in self.rules():
+                if rule["id"] not in rules:
+                    self.clear_rule(rule["id"])
+            for disk in self.values():
+                if disk.name not in suspended and disk.state()["suspended"]:
+                    disk.resume()
+
+    def clear_rule(self, number: int, release: bool = True) -> None:
+        """Clears the rule with this number. Does nothing if it has been cleared already."""
+        try:
+            self.api.send("DELETE", f"/v1/rules/{number}?release={str(release).lower()}")
+        except DashpotError as error:
+            if error.status != 404:
+                raise
 
     def check(self, *expectations: str) -> str:
         """Checks figures as `dashpot check` does: `d.check("db.flush.p99 < 50ms")`.

@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 from urllib.parse import parse_qs, quote, urlsplit
 
 from ._errors import DashpotError
@@ -23,6 +23,8 @@ class Api:
         self._unix: Optional[str] = None
         self._tcp = ("", 0)
         self._token: Optional[str] = None
+        #: Says why no daemon answers, as far as the owner of the daemon knows.
+        self.explain_absence: Callable[[], str] = lambda: ""
         if address.startswith("unix:") and hasattr(socket, "AF_UNIX"):
             self._unix = address[len("unix:"):]
         elif address.startswith(("http://", "tcp:")):
@@ -77,9 +79,11 @@ class Api:
                 connection.request(method, path, content, headers)
             answer = connection.getresponse()
         except OSError as error:
-            raise DashpotError(f"no daemon answers at {self.address} ({error})") from error
+            absence = self.explain_absence()
+            raise DashpotError(f"no daemon answers at {self.address} ({error}){absence}") from error
         except http.client.HTTPException as error:
-            raise DashpotError(f"the daemon at {self.address} hung up ({error!r})") from error
+            absence = self.explain_absence()
+            raise DashpotError(f"the daemon at {self.address} hung up ({error!r}){absence}") from error
         if answer.status >= 400:
             raise _refusal(answer)
         return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, List, Optional, Type
 
@@ -92,7 +93,13 @@ class Rule:
         if not self._ids:
             raise DashpotError(f"the rule '{self.words}' is not armed", "use it in a `with` block")
         api = self._daemon.api
-        found = [rule for number in self._ids for rule in api.get(f"/v1/rules/{number}")]
+        try:
+            found = [rule for number in self._ids for rule in api.get(f"/v1/rules/{number}")]
+        except DashpotError:
+            # The program of the daemon may have ended, and the daemon with it.
+            found = self._daemon.outcomes()
+            if not found:
+                raise
         return [rule for rule in found if rule["id"] in self._ids]
 
     def update(self, words: str) -> None:
@@ -105,8 +112,12 @@ class Rule:
     def clear(self, release: bool = True) -> None:
         """Clears the rule. The I/Os held by it complete now; without `release`, they complete when they are due."""
         if self._last is None:
-            for number in self._ids:
-                self._clear_one(number, release)
+            try:
+                for number in self._ids:
+                    self._daemon.clear_rule(number, release)
+            except DashpotError:
+                if not self._daemon.outcomes():
+                    raise
             self.remember()
         if self._lease is not None:
             self._lease.close()
@@ -137,23 +148,16 @@ class Rule:
         """Clears the rule. If the `with` block failed, first adds a description of all rules and of the oldest I/Os
         to the daemon's `failures`.
         """
-        try:
-            if failing:
+        if failing:
+            with suppress(DashpotError):
                 self._daemon.failures.append(self._daemon.describe())
+        try:
             self.clear()
         except DashpotError:
             # A daemon that has gone has no rules, and its absence must not hide the block's own error.
             if not failing:
                 raise
             self._last = self._last or []
-
-    def _clear_one(self, number: int, release: bool) -> None:
-        try:
-            self._daemon.api.send("DELETE", f"/v1/rules/{number}?release={str(release).lower()}")
-        except DashpotError as error:
-            # The test itself may have cleared the rule.
-            if error.status != 404:
-                raise
 
     def _only(self) -> Json:
         rules = self.state()

@@ -198,7 +198,7 @@ impl Shard {
         }
         let synced = self.sync_stores();
         self.record_last(synced);
-        self.loss()
+        self.loss(synced)
     }
 
     /// Submits the work that is queued for the ring. The kernel may do some of it at once.

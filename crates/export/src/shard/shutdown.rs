@@ -54,11 +54,15 @@ impl Shard {
         }
     }
 
-    /// Fails if the shutdown has given up acknowledged data that did not reach the disks of a pool.
-    pub(super) fn loss(&self) -> io::Result<()> {
-        match self.control.lost() {
-            0 => Ok(()),
-            bytes => Err(io::Error::other(format!(
+    /// Fails if acknowledged data did not reach the disks: the shutdown has given up data of a pool, or a
+    /// store could not be synced.
+    pub(super) fn loss(&self, synced: bool) -> io::Result<()> {
+        match (self.control.lost(), synced) {
+            (0, true) => Ok(()),
+            (0, false) => Err(io::Error::other(
+                "a store could not be synced, and writes that no flush has covered may be lost",
+            )),
+            (bytes, _) => Err(io::Error::other(format!(
                 "the disks of a pool fail, and {bytes} bytes that clients have written are lost"
             ))),
         }
