@@ -295,7 +295,7 @@ fn cut_often(export: &'static str, write: WritePolicy) {
         }
         world.cut();
     }
-    world.server.shutdown(Duration::ZERO);
+    world.server.shutdown(Duration::ZERO).unwrap();
 }
 
 #[test]
