@@ -8,8 +8,7 @@ use super::words::{DeviceArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs, split_word
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-The first report covers the time since the disks' start: for the kernel's disks,
-since the boot. It counts as one report, as in sysstat; -y leaves it out.
+The first report, since the kernel's boot or the daemon's start, counts as one.
 
 Example:\n  dashpot iostat -x 1\n\
 Example: the kernel's disks; this needs no root\n  dashpot iostat -x -k 1\n\
