@@ -51,6 +51,8 @@ pub struct Known {
     /// The times of the look that did not find the device yet and of the look that found it: it appeared
     /// between them. Both are 0 if the device was there before the watch.
     appeared_ns: (u64, u64),
+    /// The time of the look that did not find the device any more.
+    gone_ns: u64,
 }
 
 /// The disks that have appeared or vanished since the caller last asked.
@@ -92,6 +94,7 @@ impl Roster {
             is_watched: true,
             is_reused: false,
             appeared_ns: (0, 0),
+            gone_ns: u64::MAX,
         });
         let known: Vec<Known> = known.collect();
         Roster {
@@ -150,7 +153,7 @@ impl Roster {
         let all = list(sys).unwrap_or_default();
         let there = all.iter().filter(|device| device.is_there_in(sys));
         let there: Vec<&Device> = there.collect();
-        let vanished = self.forget_absent(&there);
+        let vanished = self.forget_absent(&there, now_ns);
         let appeared = self.add_new(&there, (sure_ns, now_ns));
         let has_changed = !vanished.is_empty() || appeared;
         self.homes = all.iter().map(|one| (one.number, one.home)).collect();
@@ -162,12 +165,12 @@ impl Roster {
     }
 
     /// Marks the devices that are no longer there. Returns their places in the list.
-    fn forget_absent(&mut self, there: &[&Device]) -> Vec<usize> {
+    fn forget_absent(&mut self, there: &[&Device], now_ns: u64) -> Vec<usize> {
         let mut vanished = Vec::new();
         for (at, one) in self.known.iter_mut().enumerate() {
             let is_there = there.iter().any(|device| device.is_same(&one.device));
             if !is_there && !one.is_gone {
-                one.is_gone = true;
+                (one.is_gone, one.gone_ns) = (true, now_ns);
                 if one.is_watched {
                     vanished.push(at);
                 }
@@ -202,6 +205,7 @@ impl Roster {
                 is_watched: self.takes_later,
                 is_reused,
                 appeared_ns,
+                gone_ns: u64::MAX,
             });
         }
         self.known.len() > before
@@ -258,8 +262,11 @@ impl Roster {
         let mut all = self.all_of(io.device, io.sector, is_flush).peekable();
         while let Some(one) = all.next() {
             let (absent_ns, found_ns) = one.appeared_ns;
-            let is_first = all.peek().is_none();
-            if is_first || io.begun_ns() >= found_ns {
+            // No I/O of the earlier disk began after a look that did not find it.
+            let began_ns = all
+                .peek()
+                .map_or(0, |earlier| earlier.gone_ns.min(found_ns));
+            if io.begun_ns() >= began_ns {
                 return match one.is_watched {
                     true => Place::Of(Arc::clone(&one.name)),
                     false => Place::Elsewhere,

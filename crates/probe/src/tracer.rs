@@ -131,9 +131,19 @@ impl Tracer {
         if self.roster.look(now_ns()) {
             self.take_later();
         }
-        let unknown = self.drain(until_ns, &mut give)?;
+        let mut unknown = self.drain(until_ns, &mut give)?;
+        let is_whole = until_ns == counted_ns;
+        // The I/Os since the look that found a new disk decide which others are its own. The caller may not read
+        // again, so they are read now.
+        let until_ns = match self.undecided.is_empty() {
+            true => until_ns,
+            false => now_ns().min(end_ns),
+        };
+        if !self.undecided.is_empty() {
+            unknown += self.drain(until_ns, &mut give)?;
+        }
         self.decide(until_ns, &mut give);
-        if until_ns == counted_ns {
+        if is_whole {
             self.count_earlier(&counts, counted_ns);
         }
         self.tasks.iter_mut().for_each(Tasks::caught_up);

@@ -198,6 +198,9 @@ impl Recording {
         self.recorder.lost(seen.lost, owner);
         // Only disks of the kernel appear and vanish.
         for device in &seen.appeared {
+            complain(format_args!(
+                "dashpot: {device} has appeared; the recording has it from its first I/O"
+            ));
             self.recorder.mark(
                 Event::Watched,
                 Some(device),
@@ -211,6 +214,7 @@ impl Recording {
                 Some(warning) => format!("{layer}: {warning}"),
                 None => layer.to_owned(),
             };
+            complain(format_args!("dashpot: {} has vanished", device.name));
             let device = Some(&*device.name);
             self.recorder
                 .mark(Event::Vanished, device, None, Some(&text));

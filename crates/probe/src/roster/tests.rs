@@ -181,6 +181,24 @@ fn a_disk_that_is_gone_for_a_while_is_another_when_it_is_back() {
 }
 
 #[test]
+fn a_disk_that_was_seen_to_be_gone_has_no_later_io() {
+    let sys = Sys::new();
+    sys.make("loop0", 0, 1);
+    let mut roster = sys.roster(true);
+    sys.remove("loop0");
+    roster.look_in(sys.0.path(), 10);
+    sys.make("loop0", 0, 2);
+    sys.count(2);
+    roster.look_in(sys.0.path(), 50);
+    assert_eq!(roster.place(&io(0, 5, 9)), of("loop0"));
+    assert_eq!(
+        roster.place(&io(0, 12, 14)),
+        of("loop0#2"),
+        "long before the look that found it"
+    );
+}
+
+#[test]
 fn a_host_that_makes_disks_all_day_fills_no_memory() {
     let sys = Sys::new();
     let mut roster = sys.roster(true);
