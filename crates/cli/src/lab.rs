@@ -111,15 +111,30 @@ pub struct ServiceArgs {
     pub exit_with_parent: bool,
 }
 
+/// The options that the help of `run` leaves to that of `serve`, because both together are too long.
+const SHOWN_BY_SERVE: [&str; 8] = [
+    "metrics",
+    "token_file",
+    "allow_host",
+    "record",
+    "keep",
+    "trigger",
+    "ready_file",
+    "exit_with_parent",
+];
+
 /// Serve disks for the life of a command
 #[derive(Args, Debug)]
+#[command(mut_args(|arg| match SHOWN_BY_SERVE.contains(&arg.get_id().as_str()) {
+    true => arg.hide(true),
+    false => arg,
+}))]
 #[command(after_help = "\
-The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API, and
-with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. Without --api
-the API is private, at unix:PATH; --api tcp:127.0.0.1:0 serves the page, too, at
-http://HOST:PORT/?token=TOKEN. With devices, rules are armed when CMD starts. Under sudo, the
-user who typed it runs the command and owns the devices. dashpot exits with the
-command's status, 125 to 127 for its own failures, 3 if only a --check fails.
+CMD finds its disks in $DASHPOT_URI, the API in $DASHPOT_API, and with --attach
+the devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK; --api tcp:127.0.0.1:0 has a
+page. --metrics, --token-file, --allow-host, --record, --ready-file are as in
+'serve'. Under sudo, the user who typed it runs CMD and owns the devices. Exits
+with CMD's status, 125 to 127 for its own failures, 3 if only a --check fails.
 
 Example:
   dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]

@@ -100,7 +100,6 @@ fn a_report_takes_no_more_memory_for_a_longer_time_or_for_shorter_intervals() {
         &["stat", "disk.busy"],
         &["stat", "disk.latency[op]"],
         &["iolatency"],
-        &["quantize"],
         &["heatmap"],
     ];
     let schedules = [
