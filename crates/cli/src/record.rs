@@ -15,10 +15,10 @@ use crate::words::layer;
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-REC is a directory of Parquet files, which DuckDB, ClickHouse, Polars and pandas
-read, too: ios/ has every I/O, seconds/ the counts of each second, marks/ the
-events. A crash loses at most 10 s. If REC has more bytes than --keep, the
-oldest I/Os go first; those within a minute of a slow period stay longest.
+REC is a directory of Parquet files, which DuckDB, Polars and pandas read, too:
+ios/ has every I/O, seconds/ the counts of each second, marks/ the events. A
+crash loses at most 10 s. If REC has more bytes than --keep, the oldest I/Os go
+first; those near a slow period stay longest.
 Put REC on another disk: the recorder's own writes are I/Os, too.
 
 Example: record a disk of the kernel until Ctrl-C, in at most 500 MB
@@ -26,8 +26,7 @@ Example: record a disk of the kernel until Ctrl-C, in at most 500 MB
 Example: what took 10 ms or longer, in DuckDB
   duckdb -c \"from 'today.rec/ios/*.parquet'
              where latency_ns >= 10e6 and outcome <> 'in flight'\"
-Example: the same, in dashpot
-  dashpot snoop --in today.rec --min 10ms")]
+In dashpot: dashpot snoop --in today.rec --min 10ms")]
 pub struct RecordArgs {
     /// The work on an existing recording; without it, `record` makes one.
     #[command(subcommand)]
