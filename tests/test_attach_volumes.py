@@ -265,19 +265,18 @@ def test_run_attaches_the_volume_that_is_named(attach, directory):
     assert not remains()
 
 
-@pytest.mark.parametrize("command, words, code", [("run", ["--", "true"], 125), ("serve", [], 1)])
-def test_a_signal_ends_run_and_serve_while_they_attach(attach, directory, command, words, code):
-    """A signal must end `run` and `serve` while they attach: the first device is there already, and the
-    second one waits for a flush that hangs."""
-    places = ["--api", "unix:-", "--nbd", "unix:-"] if command == "serve" else []
+def test_a_signal_ends_serve_while_it_attaches(attach, directory):
+    """A signal must end `serve` while it attaches: the first device is there already, and the second one waits for
+    a flush that hangs. (The rules of `run` are armed only when its devices are there.)"""
+    places = ["--api", "unix:-", "--nbd", "unix:-"]
     disks = ["-d", "d=ram,size=8M", "-d", "e=ram,size=8M", "-r", "e --hang -T flush"]
-    process = subprocess.Popen([BINARY, command, *disks, "--attach", *places, *words], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([BINARY, "serve", *disks, "--attach", *places], stderr=subprocess.PIPE, text=True)
     while "waits for its first I/O" not in (line := process.stderr.readline()):
         assert line, "it has ended"
     assert "disk 'e' holds" in line
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=HANG_LIMIT)
-    assert process.returncode == code and "interrupted: nothing is attached" in said, said
+    assert process.returncode == 1 and "interrupted: nothing is attached" in said, said
     assert not remains()
 
 

@@ -126,7 +126,7 @@ def test_a_socket_in_use(daemon, directory):
         BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{daemon.nbd}", "--api", f"unix:{taken}.api",
         "--ready-file", taken, code=REFUSED,
     )
-    names(done.stderr, daemon.nbd, "listens there", "another address")
+    names(done.stderr, daemon.nbd, "listens there", "dashpot stop", "--nbd")
     assert not taken.exists()
     assert daemon.json("status"), "the first one goes on"
 

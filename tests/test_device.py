@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -208,7 +209,9 @@ def test_a_flush_that_fails_faults_the_disk(serve, attach, fua):
     assert "restart to open the store anew" in upper.disk("u")["faulted"]
     assert client.pread(4096, 0).endswith(b"y" * 3584), "reads promise nothing, and go on"
     client.shutdown()
-    upper.stop()
+    upper.process.send_signal(signal.SIGTERM)
+    assert upper.process.wait() == 1, "what no flush has covered may be lost"
+    upper.abandon()
     lower.cli("detach", "d")
 
 

@@ -118,10 +118,14 @@ def test_a_kind_that_the_host_lacks_is_refused_before_anything_is_made(serve, at
         refused = daemon.cli("mount", "d", tmp_path, *words, code=None)
         assert refused.returncode and why in refused.stderr, refused.stderr
         assert not remains()
-    bare = {"PATH": str(tmp_path), "DASHPOT_API": f"unix:{daemon.api}"}
+    # Tools are also looked for where root has them.
+    bare, empty = {"PATH": str(tmp_path), "DASHPOT_API": f"unix:{daemon.api}"}, tmp_path / "empty"
+    empty.mkdir()
+    hidden = 'for bin in /usr/sbin /usr/local/sbin; do /bin/mount --bind "$0" $bin; done; exec "$@"'
+    without = ["/usr/bin/unshare", "-m", "/bin/sh", "-c", hidden, empty]
     for fs, package in [("btrfs", "btrfs-progs"), ("ext4", "e2fsprogs"), ("vfat", "dosfstools")]:
         refused = subprocess.run(
-            [BINARY, "mount", "d", tmp_path, "--mkfs", "--fs", fs], env=bare, capture_output=True, text=True
+            [*without, BINARY, "mount", "d", tmp_path, "--mkfs", "--fs", fs], env=bare, capture_output=True, text=True
         )
         assert f"mkfs.{fs} is missing: install the package that has it (Debian: {package})" in refused.stderr
     assert not remains()

@@ -387,7 +387,7 @@ def test_a_child_that_outlives_the_program_can_sync(places, tmp_path):
         (["run", "-d", "wal=path:/tmp", "--mount", "/mnt", "--", "true"], "--mount /mnt: the files of a program"),
         (["run", "-d", "wal=path:/tmp,types=write", "-r", "-e EIO --range 1G..", "--", "true"], "'1G..' has no end"),
         (["run", "-d", "wal=path:/tmp,types=", "--", "true"], "is not a type of call: those are"),
-        (["serve", "-d", "wal=path:/tmp"], "dashpot run -d wal=path:/tmp -- CMD"),
+        (["serve", "-d", "wal=path:/tmp"], "dashpot run -d 'wal=path:/tmp' -- CMD"),
     ],
 )
 def test_bad_input_is_refused_with_a_remedy(words, message):

@@ -144,7 +144,7 @@ def test_the_alerts_are_evaluated_and_quiet(watched):
         return evaluated and {rule["name"]: rule["state"] for rule in group["rules"]}
 
     states = eventually(rules, "all rules are evaluated")
-    assert len(states) == 10
+    assert len(states) == 12
     assert {states[name] for name in ("DashpotDown", "DashpotShardFailed", "DashpotStoreFaulted")} == {"inactive"}
 
 

@@ -93,6 +93,7 @@ def test_a_recording_has_what_the_daemon_tells(recorded):
     for io, zio in zip(ios, told, strict=True):
         assert io.pop("device") == zio.pop("disk")
         assert 0 < io.pop("at_ns") - io["ended_ns"] < 2**63
+        assert zio.pop("call") is None, "no client of NBD makes calls"
         assert io == zio
 
 

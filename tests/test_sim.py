@@ -379,7 +379,7 @@ def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
     (["nowhere.toml"], 1, "'nowhere.toml' cannot be read"),
     (["LAB", "--for", "1"], 2, "did you mean 1s?"),
     (["LAB", "--report", "txg"], 2, "unrecognized subcommand 'txg'"),
-    (["LAB", "--report", "iostat -y"], 2, "unexpected argument '-y'"),
+    (["LAB", "--report", "iostat -q"], 2, "unexpected argument '-q'"),
     (["LAB", "--report", "zpool-iostat -l -w"], 2, "cannot be used with"),
     (["LAB", "--report", "txgs tonk"], 1, "--report 'txgs tonk': there is no 'tonk'; did you mean 'tank'?"),
     (["LAB", "--report", "iolatency -d d"], 1, "there is no 'd'; did you mean"),

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Instant;
 
 use anyhow::bail;
 use dashpot_api::MechanismWord;
@@ -11,7 +13,7 @@ use dashpot_output::print;
 
 use crate::answers::Answers;
 use crate::block_device::is_free;
-use crate::down::{free, take_down};
+use crate::down::{CLOSING, LOOK_EVERY, free, take_down};
 use crate::file_system;
 use crate::fuse_mount;
 use crate::loop_device::{self, backing_file};
@@ -85,7 +87,7 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
             free(record)?;
         }
         file_system::unmount(record, &|| false)?;
-        let users = device_users(&record.node);
+        let users = users_after_a_while(&record.node);
         if !users.is_empty() {
             bail!(
                 "it was {}, and nothing serves it any more, but it is in use: {}",
@@ -95,6 +97,18 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
         }
     }
     take_down(place, record)
+}
+
+/// The users of a node. A tool of an `attach` that was killed may still have it open for a moment.
+fn users_after_a_while(node: &str) -> Vec<String> {
+    let begun = Instant::now();
+    loop {
+        let users = device_users(node);
+        if users.is_empty() || begun.elapsed() >= CLOSING {
+            return users;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// Cleans up after a process that was killed while it attached, before it wrote the record.

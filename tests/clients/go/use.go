@@ -32,7 +32,7 @@ func main() {
 	for _, export := range *must(api.ListExportsWithResponse(ctx)).JSON200 {
 		exports = append(exports, export.Name)
 	}
-	for _, rule := range *must(api.ListRulesWithResponse(ctx)).JSON200 {
+	for _, rule := range *must(api.ListRulesWithResponse(ctx, nil)).JSON200 {
 		rules = append(rules, rule.Rule)
 	}
 	var reads any
@@ -51,7 +51,7 @@ func main() {
 		"reads":      reads,
 	})
 	must(api.ClearRulesWithResponse(ctx, nil))
-	if left := *must(api.ListRulesWithResponse(ctx)).JSON200; len(left) != 0 {
+	if left := *must(api.ListRulesWithResponse(ctx, nil)).JSON200; len(left) != 0 {
 		log.Fatal("rules are left")
 	}
 }

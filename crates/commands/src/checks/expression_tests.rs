@@ -151,7 +151,11 @@ proptest! {
         space in " {0,2}",
     ) {
         let kind = DeviceMetric::parse(&metric).unwrap().kind();
-        let value = if kind == super::Kind::Time { "7us" } else { "7" };
+        let value = match kind {
+            super::Kind::Time => "7us",
+            super::Kind::BytesPerSecond => "7M",
+            super::Kind::Count | super::Kind::PerSecond => "7",
+        };
         let text = format!("{disk}.{metric}{space}{comparison}{space}{value}");
         let parsed = Expression::parse(&text, &names()).unwrap();
         prop_assert_eq!(parsed.comparison, comparison);
