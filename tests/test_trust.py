@@ -166,8 +166,11 @@ def test_nothing_is_written_into_what_a_stranger_has_made(place):
     as() {{ setpriv --reuid={STRANGER} --clear-groups "$@"; }}
     as mkdir -m 777 /tmp/rec; as ln -s /run/own/precious /tmp/rec/dashpot.recording
     as truncate -s 8M /tmp/disk.img; as chmod 666 /tmp/disk.img
-    as mkdir -m 777 /tmp/run
-    {place}/dashpot run -d a=ram,size=8M -- sh -c 'exit 0'
+    {place}/dashpot run -d a=ram,size=8M -- true
+    as mkdir -m 777 /tmp/theirs; truncate -s 8M /run/own/disk.img; as ln -s /run/own/disk.img /tmp/theirs/disk.img
+    {place}/dashpot serve -d db=file:/tmp/theirs/disk.img --nbd unix:- --api unix:- 2>&1 && exit 1
+    as mkdir -m 777 /tmp/report; as ln -s /run/own/precious /tmp/report/junit.xml
+    {place}/dashpot run -d a=ram,size=8M --report /tmp/report -- true 2>&1 && exit 1
     {place}/dashpot serve -d db=file:/tmp/disk.img --nbd unix:- --api unix:- 2>&1 && exit 1
     {place}/dashpot serve -d db=ram,size=8M --nbd unix:- --api unix:- --record /tmp/rec 2>&1 && exit 1
     mkdir /run/own/rec; ln -s /run/own/precious /run/own/rec/dashpot.recording
@@ -177,7 +180,8 @@ def test_nothing_is_written_into_what_a_stranger_has_made(place):
     cat /run/own/precious
     """
     said = alone(script).stdout
-    assert f"user {STRANGER} owns /tmp/disk.img" in said
+    assert f"user {STRANGER} owns /tmp/disk.img" in said and "owns /tmp/theirs/disk.img" in said
+    assert "--report /tmp/report: another user than you can have made it" in said
     assert f"/tmp/rec: user {STRANGER} owns this directory" in said
     assert f"/tmp/dashpot-{VICTIM} is not a directory of this user" in said
     assert said.endswith("precious\n")

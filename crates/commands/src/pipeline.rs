@@ -4,12 +4,14 @@ use std::env::{var, var_os};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use dashpot_api::{Client, DiskLatency};
 use dashpot_export::complain;
+use dashpot_sys::Trusted;
 
 use crate::checks::{Outcome, Ran, Report, effect};
 
@@ -19,7 +21,16 @@ pub(crate) fn make_directory(directory: Option<&Path>) -> anyhow::Result<()> {
     let Some(directory) = directory else {
         return Ok(());
     };
-    fs::create_dir_all(directory).with_context(|| cannot(directory))
+    let made = fs::create_dir_all(directory).and_then(|()| fs::metadata(directory));
+    let owner = made.with_context(|| cannot(directory))?.uid();
+    match Trusted::stranger(directory, owner) {
+        Some(uid) => bail!(
+            "--report {}: another user than you can have made it, or a directory above it (user {uid} owns it): \
+             name another",
+            directory.display()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Runs a command, and notes how it ended.

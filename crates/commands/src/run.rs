@@ -87,9 +87,9 @@ async fn serve_command(
     let instance = Instance::start(lab, listening, &args.lab, devices, Arms::Later).await?;
     say_what_may_hang(lab, &service.api);
     let running = instance.answer(listeners, service.door.access.clone());
-    let ended = async {
-        let recording = record(&args.service.recording, &service.api).await?;
-        let devices = attach(attacher, &service.api, running.exports(), &mut signals).await?;
+    let api = service.api.clone();
+    let used = async {
+        let devices = attach(attacher, &api, running.exports(), &mut signals).await?;
         let mut variables = variables(&service.door.url, running.exports());
         variables.extend(devices.iter().flat_map(Devices::variables));
         let ended = async {
@@ -97,16 +97,20 @@ async fn serve_command(
             // not meet them.
             running.arm().await?;
             service.tell_ready(running.exports())?;
-            let api = &service.api;
-            let program = program(args, lab, (&sockets, api), &running)?;
-            checked(args, api, &variables, program, &mut signals, launcher).await
+            let program = program(args, lab, (&sockets, &api), &running)?;
+            checked(args, &api, &variables, program, &mut signals, launcher).await
         };
         let ended = ended.await;
         if let Some(devices) = devices {
             devices.detach().await;
         }
-        end_recording(recording).await?;
         ended
+    };
+    // The API must answer until the recording has ended, whatever else fails.
+    let ended = async {
+        let recording = record(&args.service.recording, &api).await?;
+        let used = used.await;
+        both(used, end_recording(recording).await)
     };
     let ended = ended.await;
     both(ended, running.stop(pending::<()>()).await)
@@ -219,8 +223,8 @@ async fn checked(
         let ended = run_program(args, variables, program, signals, launcher).await?;
         let at = api.clone();
         let outcomes = args.outcomes.clone();
-        spawn_blocking(move || tell_rules(&Client::at(at, None)?, outcomes.as_deref())).await??;
-        return Ok(ExitCode::from(ended));
+        let told = spawn_blocking(move || tell_rules(&Client::at(at, None)?, outcomes.as_deref()));
+        return both(Ok(ExitCode::from(ended)), told.await?);
     }
     let (texts, at) = (args.check.clone(), api.clone());
     let before = spawn_blocking(move || {
@@ -238,9 +242,9 @@ async fn checked(
     let outcomes = spawn_blocking(move || {
         let client = Client::at(at, None)?;
         let outcomes = checks.judge(&client, Some(&snapshot))?;
-        tell_rules(&client, file.as_deref())?;
+        let told = tell_rules(&client, file.as_deref());
         report(&client, directory.as_deref(), &ran, &outcomes)?;
-        Ok(outcomes)
+        told.map(|()| outcomes)
     });
     conclude(ended, outcomes.await?, false)
 }

@@ -21,14 +21,16 @@ pub struct Trusted(Vec<u32>);
 
 impl Trusted {
     /// Root, this process's user, the user who typed `sudo`, and the users to whom one of these gave `path`, or
-    /// a directory or a link on the way to it. Fails if the path's directory cannot be examined.
+    /// a directory or a link on the way to it. Nobody, if the way leads through a stranger's file. Fails if the
+    /// path's directory cannot be examined.
     pub fn at(path: &Path) -> io::Result<Trusted> {
         let mut users = Trusted(own_users());
         let mut walk = Walk::to(path)?;
         let mut is_shared = false;
         while let Some(found) = walk.next()? {
             if !users.admits(&found, is_shared) {
-                break;
+                // The stranger decides where the rest of the way leads, to a file of root's, say.
+                return Ok(Trusted(Vec::new()));
             }
             // The mode of a link says nothing: what a link leads to is looked at next.
             is_shared = match found.is_symlink() {
@@ -221,6 +223,25 @@ mod tests {
             !trusts(&first.join("../../given")),
             "the way leads through theirs"
         );
+    }
+
+    #[test]
+    fn what_a_strangers_way_leads_to_is_not_trusted_even_if_it_is_roots() {
+        if !geteuid().is_root() {
+            eprintln!("skipped: trust::what_a_strangers_way_leads_to: takes root");
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let theirs = home.path().join("tmp/theirs");
+        make(&home.path().join("tmp"), 0o1777, 0);
+        make(&theirs, 0o755, STRANGER);
+        let precious = home.path().join("precious");
+        fs::write(&precious, "").unwrap();
+        assert_eq!(Trusted::stranger(&precious, 0), None);
+        symlink(&precious, theirs.join("disk.img")).unwrap();
+        assert_eq!(Trusted::stranger(&theirs.join("disk.img"), 0), Some(0));
+        make(&theirs.join("rec"), 0o755, 0);
+        assert!(!Trusted::owns(&theirs.join("rec")));
     }
 
     #[test]

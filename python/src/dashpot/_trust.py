@@ -18,7 +18,7 @@ def _trusted(path: str) -> set[int]:
     users = {0, own}
     if own == 0 and os.environ.get("SUDO_UID", "").isdigit():
         users.add(int(os.environ["SUDO_UID"]))
-    at, rest, links, is_shared = "", ["/", *os.path.abspath(path).split("/")], 0, False
+    at, rest, links, is_shared = "", ["/", *os.path.join(os.getcwd(), path).split("/")], 0, False
     while rest:
         part = rest.pop(0)
         here = os.path.dirname(at) or "/" if part == ".." else os.path.join(at, part)
@@ -30,7 +30,8 @@ def _trusted(path: str) -> set[int]:
             break
         if found.st_uid not in users:
             if is_shared:
-                break
+                # The stranger decides where the rest of the way leads.
+                return set()
             if not _is_unmapped(found.st_uid):
                 users.add(found.st_uid)
         if stat.S_ISLNK(found.st_mode):
