@@ -64,7 +64,8 @@ pub(crate) struct Making {
     reserved: Option<OwnedSemaphorePermit>,
     /// The memory for the working copy.
     copy: Option<OwnedSemaphorePermit>,
-    _place: OwnedSemaphorePermit,
+    /// The place among the answers that are made at a time; `None` while the answer waits for a copy.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for AnswerMemory {
@@ -99,15 +100,19 @@ impl AnswerMemory {
 
     /// Waits, for at most [`WAIT_MAX`], until the daemon may make the caller's answer.
     pub(crate) async fn begin(&self) -> Result<Making, Refusal> {
+        Ok(Making {
+            memory: self.clone(),
+            parts: None,
+            reserved: None,
+            copy: None,
+            place: Some(self.place().await?),
+        })
+    }
+
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let place = Arc::clone(&self.places).acquire_owned();
         match timeout(WAIT_MAX, place).await {
-            Ok(Ok(place)) => Ok(Making {
-                memory: self.clone(),
-                parts: None,
-                reserved: None,
-                copy: None,
-                _place: place,
-            }),
+            Ok(Ok(place)) => Ok(place),
             _ => Err(Refusal::new(
                 RefusalKind::Full,
                 format!("the daemon has made answers for other callers for {WAIT_MAX:?}"),
@@ -198,11 +203,12 @@ impl Making {
 
     /// Waits, for at most [`WAIT_MAX`], for the memory of a working copy of at most this many bytes. The
     /// memory is free again when the answer is made. An answer has at most one copy: two answers that each
-    /// waited for a second copy would wait for each other.
+    /// waited for a second copy would wait for each other. Meanwhile the answer has no place, so that answers
+    /// without a copy go on.
     pub(crate) async fn copy(&mut self, bytes: u64) -> Result<(), Refusal> {
         let units = u32::try_from(bytes.div_ceil(COPY_UNIT)).unwrap_or(u32::MAX);
         let units = units.min(self.memory.copies_max);
-        self.copy = None;
+        (self.copy, self.place) = (None, None);
         let copies = Arc::clone(&self.memory.copies).acquire_many_owned(units);
         match timeout(WAIT_MAX, copies).await {
             Ok(Ok(copy)) => self.copy = Some(copy),
@@ -212,6 +218,7 @@ impl Making {
                     .remedy("ask again, or about a shorter time"));
             }
         }
+        self.place = Some(self.memory.place().await?);
         Ok(())
     }
 
@@ -384,6 +391,19 @@ mod tests {
             memory.copies.available_permits(),
             memory.copies_max as usize
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_wait_for_a_copy_keep_no_other_answer_out() {
+        let memory = AnswerMemory::with_copies(1 << 30);
+        let mut first = memory.begin().await.unwrap();
+        first.copy(1 << 30).await.unwrap();
+        for _ in 0..MADE_AT_ONCE {
+            let mut waits = memory.begin().await.unwrap();
+            tokio::spawn(async move { waits.copy(1 << 30).await });
+            tokio::task::yield_now().await;
+        }
+        memory.begin().await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,8 +21,8 @@ pub struct Roster {
     known: Vec<Known>,
     /// The directories in sysfs of all devices at the last look, also of those without a size.
     homes: HashMap<Number, u64>,
-    /// Every name that a disk has had.
-    names: BTreeSet<Arc<str>>,
+    /// The names that the kernel has given to disks of this watch. The kernel uses few, again and again.
+    plain: BTreeSet<Arc<str>>,
     /// The kernel's count of events for udev at the last look.
     events: Option<u64>,
     /// When the roster last looked at all devices.
@@ -99,7 +99,7 @@ impl Roster {
         let known: Vec<Known> = known.collect();
         Roster {
             takes_later,
-            names: known.iter().map(|one| Arc::clone(&one.name)).collect(),
+            plain: known.iter().map(|one| Arc::clone(&one.name)).collect(),
             known,
             homes: HashMap::new(),
             events: None,
@@ -149,8 +149,12 @@ impl Roster {
         if events.is_some() && events == self.events && !is_due {
             return false;
         }
+        let Ok(all) = list(sys) else {
+            // Nothing is known of this moment: no disk has vanished, and the next call looks again.
+            self.sure_ns = sure_ns;
+            return false;
+        };
         (self.events, self.looked_ns) = (events, now_ns);
-        let all = list(sys).unwrap_or_default();
         let there = all.iter().filter(|device| device.is_there_in(sys));
         let there: Vec<&Device> = there.collect();
         let vanished = self.forget_absent(&there, now_ns);
@@ -211,16 +215,16 @@ impl Roster {
         self.known.len() > before
     }
 
-    /// A name that no disk of this watch has had.
+    /// A name that no other disk has. The kernel uses no sequence number twice.
     fn name(&mut self, device: &Device) -> Arc<str> {
-        let plain = device.name.as_str();
+        let plain: Arc<str> = device.name.as_str().into();
+        if self.plain.insert(Arc::clone(&plain)) {
+            return plain;
+        }
         let numbers = device.sequence.into_iter().chain(2..);
-        let numbered = numbers.map(|number| format!("{plain}#{number}"));
-        let mut names = std::iter::once(plain.to_owned()).chain(numbered);
-        let name = names.find(|name| !self.names.contains(name.as_str()));
-        let name: Arc<str> = name.unwrap_or_default().into();
-        self.names.insert(Arc::clone(&name));
-        name
+        let mut names = numbers.map(|number| format!("{plain}#{number}"));
+        let is_free = |name: &String| self.known.iter().all(|one| *one.name != **name);
+        names.find(is_free).unwrap_or_default().into()
     }
 
     fn gone_of(&self, one: &Known) -> Gone {
@@ -239,7 +243,9 @@ impl Roster {
         let gone = self.known.iter().filter(|one| one.is_gone).count();
         let mut surplus = gone.saturating_sub(GONE_MAX);
         self.known.retain(|one| {
-            let is_surplus = one.is_gone && surplus > 0 && self.takes_later;
+            // The devices that the user named stay.
+            let may_go = self.takes_later || !one.is_watched;
+            let is_surplus = one.is_gone && surplus > 0 && may_go;
             surplus -= usize::from(is_surplus);
             !is_surplus
         });

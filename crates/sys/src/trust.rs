@@ -139,14 +139,13 @@ impl Walk {
     }
 }
 
-/// Whether the kernel shows this number for all users who have none in this user namespace.
+/// Whether the kernel shows this number also for users who have none in this user namespace.
 fn is_unmapped(uid: u32) -> bool {
-    uid == OVERFLOW && read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps_root(&map))
+    uid == OVERFLOW && read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps_all(&map))
 }
 
-fn maps_root(map: &str) -> bool {
-    map.lines()
-        .any(|line| line.split_whitespace().next() == Some("0"))
+fn maps_all(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 const ROOT: u32 = 0;
@@ -163,7 +162,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
     use std::path::Path;
 
-    use super::{OVERFLOW, Trusted, geteuid, maps_root};
+    use super::{Trusted, geteuid, maps_all};
 
     const STRANGER: u32 = 4242;
 
@@ -245,9 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn root_is_known_only_in_a_namespace_that_has_root() {
-        assert!(maps_root("         0          0 4294967295\n"));
-        assert!(!maps_root("      1000       1000          1\n"));
-        assert_eq!(OVERFLOW, 65_534);
+    fn only_the_first_namespace_has_all_users() {
+        assert!(maps_all("         0          0 4294967295\n"));
+        assert!(!maps_all("      1000       1000          1\n"));
+        let rootless = "         0       1000          1\n         1     100000      65536\n";
+        assert!(!maps_all(rootless));
     }
 }

@@ -46,8 +46,8 @@ def _trusted(path: str) -> set[int]:
 
 
 def _is_unmapped(uid: int) -> bool:
-    """Whether the kernel shows this number for all users who have none in this user namespace."""
+    """Whether the kernel shows this number also for users who have none in this user namespace."""
     if uid != 65534:
         return False
     with open("/proc/self/uid_map") as lines:
-        return all(line.split()[:1] != ["0"] for line in lines)
+        return lines.read().split() != ["0", "0", "4294967295"]

@@ -16,7 +16,7 @@ use super::parts::{Numbers, Parts};
 use crate::answers::Making;
 use crate::collector::{Copied, Kept};
 use crate::http::memory::Wanted;
-use crate::{Daemon, Refusal};
+use crate::{Daemon, Refusal, RefusalKind};
 
 /// Zios of a layer, as I/Os.
 pub(crate) struct CopiedIos {
@@ -46,7 +46,11 @@ impl CopiedIos {
         let mut copied = daemon.collected(|view| view.collected.begin_copy(first));
         making.copy(copied.bytes_max()).await?;
         // No part of the memory is touched before it is filled, and the copy never moves.
-        copied.zios.reserve_exact(copied.zios_max());
+        let room = copied.zios.try_reserve_exact(copied.zios_max());
+        room.map_err(|error| {
+            let error = format!("the host has no memory for a copy of the I/Os: {error}");
+            Refusal::new(RefusalKind::Full, error).remedy("ask about a shorter time")
+        })?;
         loop {
             let (is_over, since) = daemon.collected(|view| {
                 let collected = view.collected;

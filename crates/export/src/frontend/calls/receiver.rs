@@ -165,9 +165,9 @@ impl Receiver {
             "{} of {program} is not held: its file is not known ({why})",
             it.name()
         );
-        self.say(Cause::Unheld(Unheld::UnknownFile, None), sentence, lead);
         self.answers.answer(call.id, Answer::GoOn);
         self.answers.count_wait(at);
+        self.say(Cause::Unheld(Unheld::UnknownFile, None), sentence, lead);
     }
 
     /// Finds the disks that must hold a call. Counts the call if dashpot cannot hold it.
@@ -245,15 +245,16 @@ impl Receiver {
              that is",
             program(call.thread)
         );
-        self.say(Cause::Other(process_name(call.thread)), sentence, lead);
+        let process = process_name(call.thread);
         self.answers.answer(call.id, Answer::Fail(Errno::NOSYS));
+        self.say(Cause::Other(process), sentence, lead);
     }
 
     fn say(&self, cause: Cause, sentence: String, lead: &mut Lead<'_>) {
         let mut said = lock(&self.said);
         if said.len() < SENTENCES_MAX && said.insert(cause) {
             drop(said);
-            // The user's terminal may be slow.
+            // The user's terminal may be slow, so callers answer a call first where they can.
             let _ = lead.pass_on();
             self.answers.follower().say(&sentence);
         }
