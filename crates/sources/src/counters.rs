@@ -134,6 +134,7 @@ impl CountersSource {
                 true => self.ended.get(&one.name),
                 false => now.get(&one.device.number),
             };
+            // The reading lacks a device that appeared after it, and one whose last I/Os were shown before.
             let Some(later) = later else { continue };
             let earlier = self.last.get(&one.name).copied().unwrap_or_default();
             if !one.is_gone {
