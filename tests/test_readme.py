@@ -34,7 +34,7 @@ def bash(script, directory, **more):
     """Runs commands as typed, but with the test's own sockets. Stops at the first command that fails."""
     script = script.replace("/tmp/nbd.sock", f"{directory}/nbd.sock").replace("9464", str(free_port()))
     # A user types so slowly that the daemon has started meanwhile; the test waits for the daemon instead.
-    script = re.sub(r"^(dashpot serve .*&)$", r"\1\ndashpot status --wait 60s >/dev/null", script, flags=re.MULTILINE)
+    script = re.sub(r"^(dashpot serve .*&)( *#.*)?$", r"\1\ndashpot status --wait 60s >/dev/null", script, flags=re.MULTILINE)
     bin_ = directory / "bin"
     bin_.mkdir(exist_ok=True)
     if not (bin_ / "dashpot").exists():
