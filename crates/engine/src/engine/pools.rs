@@ -51,7 +51,7 @@ impl Engine {
     /// places only the engine knows.
     pub fn base_of(&self, volume: VolumeId) -> Option<u64> {
         let (pool, place) = *self.volumes.get(volume.0 as usize)?;
-        self.pools.get(pool)?.base_of(place)
+        self.pools.get(pool)?.map().base_of(place)
     }
 
     /// Turns on the durable record of a pool's mirrors. `starts` says what the driver knows of each member,

@@ -114,9 +114,9 @@ impl Pool {
     fn enlist_node(&mut self, txg: u64, key: Key) {
         let size = u64::from(self.volumes[key.volume].block_size);
         let tree = self.overhead.tree(key.volume);
-        let (turn, behind, length) = tree.spot(key, self.members.len() as u64);
+        let (turn, behind, length) = tree.spot(key, self.map.members() as u64);
         let last = self.overhead.last_of(txg, key.volume);
-        let (_, offset) = self.place_of(key.volume, last).unwrap_or_default();
+        let (_, offset) = self.map.place_of(key.volume, last).unwrap_or_default();
         for copy in 0..u64::from(COPIES) {
             let apart = copy * (self.disks[0].disk.size / COPY_GAP);
             let id = self.begin_beside(Beside {
@@ -124,7 +124,7 @@ impl Pool {
                 ..self.beside(turn + copy, offset + size + behind + apart, length)
             });
             let queued = self.queued_beside(id);
-            for disk in &self.members[self.overhead.writes[id].member] {
+            for disk in self.map.sides(self.overhead.writes[id].member) {
                 self.batches[*disk].push(queued);
             }
         }
@@ -132,8 +132,8 @@ impl Pool {
 
     /// A zio for a member, which is counted round. It ends before the end of the disks.
     fn beside(&self, member: u64, offset: u64, length: u32) -> Beside {
-        let member = member as usize % self.members.len();
-        let size = self.disks[self.members[member][0]].disk.size;
+        let member = member as usize % self.map.members();
+        let size = self.disks[self.map.sides(member)[0]].disk.size;
         Beside {
             of: None,
             class: Class::AsyncWrite,
@@ -148,7 +148,7 @@ impl Pool {
     }
 
     fn begin_beside(&mut self, write: Beside) -> u32 {
-        let left = self.members[write.member].len() as u32;
+        let left = self.map.sides(write.member).len() as u32;
         self.overhead.writes.insert(Beside { left, ..write })
     }
 
@@ -221,15 +221,15 @@ impl Pool {
                 self.push_beside(id, step.now);
             }
         }
-        (0..self.disks.len()).for_each(|disk| self.pump(disk, step));
+        self.pump_all(step);
     }
 
     fn write_uberblocks(&mut self, txg: u64, step: &mut Step<'_>) {
-        let members = self.members.len().min(UBERBLOCK_MEMBERS);
+        let members = self.map.members().min(UBERBLOCK_MEMBERS);
         self.overhead.left = members as u32 * LABELS as u32;
         for at in 0..members {
-            let member = (txg as usize + at) % self.members.len();
-            let size = self.disks[self.members[member][0]].disk.size;
+            let member = (txg as usize + at) % self.map.members();
+            let size = self.disks[self.map.sides(member)[0]].disk.size;
             for label in 0..LABELS {
                 let id = self.begin_beside(Beside {
                     class: Class::SyncWrite,
@@ -242,12 +242,12 @@ impl Pool {
                 self.push_beside(id, step.now);
             }
         }
-        (0..self.disks.len()).for_each(|disk| self.pump(disk, step));
+        self.pump_all(step);
     }
 
     fn push_beside(&mut self, id: u32, now: Instant) {
         let queued = self.queued_beside(id);
-        for disk in &self.members[self.overhead.writes[id].member] {
+        for disk in self.map.sides(self.overhead.writes[id].member) {
             self.disks[*disk].queue.push(now, queued);
         }
     }
@@ -295,11 +295,9 @@ impl Pool {
     pub(super) fn repeat_beside(&mut self, id: u32, step: &mut Step<'_>) {
         let member = self.overhead.writes[id].member;
         let write = &mut self.overhead.writes[id];
-        (write.left, write.failed) = (self.members[member].len() as u32, false);
+        (write.left, write.failed) = (self.map.sides(member).len() as u32, false);
         self.push_beside(id, step.now);
-        for side in 0..self.members[member].len() {
-            self.pump(self.members[member][side], step);
-        }
+        self.pump_member(member, step);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Blocks on their way to and from the disks, and operations to repeat after a failure.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::blocks::Content;
 use super::stats::Class;
@@ -31,6 +32,10 @@ pub(super) struct BlockWrite {
 }
 
 impl BlockWrite {
+    pub(super) fn blocks(&self) -> Range<u32> {
+        self.block..self.block + self.count
+    }
+
     /// Whether the block table names this write as the current write of its block.
     pub(super) fn is_of_block(&self) -> bool {
         self.count == 1 && matches!(self.cause, Cause::Dirty(_) | Cause::Replaced)

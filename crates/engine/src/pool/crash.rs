@@ -128,7 +128,7 @@ impl Pool {
             }
             Stage::Locks => self.lose_lock(cut),
             Stage::Places => {
-                let placement = self.placement.as_mut();
+                let placement = self.map.placement_mut();
                 placement.and_then(|placement| placement.lose_next(cut.volume, cut.at))
             }
             Stage::Reads => self.lose_read(cut.at, step),

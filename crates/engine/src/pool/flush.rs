@@ -88,11 +88,11 @@ impl Pool {
         let (zio, volume) = (request.zio, request.volume);
         self.add_pending(id, 1);
         if zio.op == Op::Flush {
-            (0..self.members.len()).for_each(|member| self.sync_member(member, id, step));
+            (0..self.map.members()).for_each(|member| self.sync_member(member, id, step));
         } else {
             let blocks = self.volumes[volume].blocks_of(&zio);
-            for member in 0..self.members.len() {
-                if self.has_part(volume, blocks.clone(), member) {
+            for member in 0..self.map.members() {
+                if self.map.has_part(volume, blocks.clone(), member) {
                     self.sync_member(member, id, step);
                 }
             }
@@ -102,9 +102,9 @@ impl Pool {
 
     /// Makes a request wait until all sides of a member have synced.
     fn sync_member(&mut self, member: usize, id: ZioId, step: &mut Step<'_>) {
-        for side in 0..self.members[member].len() {
+        for side in 0..self.map.sides(member).len() {
             self.add_pending(id, 1);
-            let disk = self.members[member][side];
+            let disk = self.map.sides(member)[side];
             self.sync_disk(disk, SyncFor::Request(id), step);
         }
     }

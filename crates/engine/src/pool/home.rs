@@ -3,8 +3,8 @@
 //! ended.
 
 use super::block_io::{BlockWrite, Cause};
+use super::block_map::{Part, Parts};
 use super::blocks::{Block, Content};
-use super::places::{Part, Parts};
 use super::pool::Pool;
 use super::queue::Queued;
 use super::stats::Class;
@@ -61,9 +61,7 @@ impl Pool {
         }
         self.queue_write(id, step);
         for part in self.parts(id) {
-            for side in 0..self.members[part.member].len() {
-                self.pump(self.members[part.member][side], step);
-            }
+            self.pump_member(part.member, step);
         }
     }
 
@@ -74,7 +72,7 @@ impl Pool {
         }
         for part in self.parts(id) {
             let queued = self.queued_write(id, part);
-            for disk in &self.members[part.member] {
+            for disk in self.map.sides(part.member) {
                 self.disks[*disk].queue.push(step.now, queued);
             }
         }
@@ -102,7 +100,7 @@ impl Pool {
             held: false,
             retired: 0,
         };
-        write.sides = self.sides_of(&write);
+        write.sides = self.map.sides_of(&write);
         write.left = write.sides;
         write.unplaced = write.sides == 0 && content.buf().is_some();
         let id = self.writes.insert(write);
@@ -115,7 +113,7 @@ impl Pool {
 
     #[inline]
     pub(super) fn parts(&self, id: u32) -> Parts {
-        self.parts_of(&self.writes[id])
+        self.map.parts_of(&self.writes[id])
     }
 
     /// The I/O that each side's queue gets for a part of a write.
@@ -161,8 +159,9 @@ impl Pool {
         if self.mirrors.is_some() {
             self.unmark_regions(id, step.now);
         }
-        if self.placement.is_some() {
-            self.note_places(id);
+        let write = &self.writes[id];
+        if self.map.ended(write) {
+            self.answer_zeroes(write.volume, write.blocks());
         }
         match self.writes[id].cause {
             Cause::Extent(txg) => self.extent_written(id, txg, step),
@@ -313,13 +312,11 @@ impl Pool {
             return;
         }
         for part in self.parts(id) {
-            for side in 0..self.members[part.member].len() {
-                let disk = self.members[part.member][side];
-                self.disks[disk]
-                    .queue
-                    .promote(Tag::Write(id).pack(), Class::SyncWrite);
-                self.pump(disk, step);
+            for disk in self.map.sides(part.member) {
+                let queue = &mut self.disks[*disk].queue;
+                queue.promote(Tag::Write(id).pack(), Class::SyncWrite);
             }
+            self.pump_member(part.member, step);
         }
     }
 
@@ -352,6 +349,17 @@ impl Pool {
 
 /// Sends I/O to disks.
 impl Pool {
+    /// Sends all disks, or all sides of a member, the I/O that the limits of their queues allow.
+    pub(super) fn pump_all(&mut self, step: &mut Step<'_>) {
+        (0..self.disks.len()).for_each(|disk| self.pump(disk, step));
+    }
+
+    pub(super) fn pump_member(&mut self, member: usize, step: &mut Step<'_>) {
+        for side in 0..self.map.sides(member).len() {
+            self.pump(self.map.sides(member)[side], step);
+        }
+    }
+
     /// Sends a disk all the I/O that the limits of its queue allow.
     pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
         let async_writes = self.throttle.max_async_writes();

@@ -210,7 +210,7 @@ impl Pool {
         }
         self.push_batches(step.now);
         if is_done {
-            (0..self.disks.len()).for_each(|disk| self.pump(disk, step));
+            self.pump_all(step);
             self.commit_if_home(step);
         }
         (!is_done).then_some(sync)

@@ -198,8 +198,54 @@ impl Mirrors {
         regions.is_none_or(|regions| regions.is_quiet(recovery.region))
     }
 
+    /// Marks the ranges of a write, each on a member, before the write is queued. Returns false, and marks
+    /// nothing, if the write has to wait for the repair or for the record.
+    pub(super) fn begin_write(
+        &mut self,
+        ranges: impl Iterator<Item = (usize, Range<u64>)> + Clone,
+        now: Instant,
+    ) -> bool {
+        let mut parts = ranges.clone();
+        let mut is_held =
+            self.recovery.is_some() && parts.any(|(member, range)| self.holds(member, &range, now));
+        if self.recording.is_some() {
+            for (member, range) in ranges.clone() {
+                is_held |= !self.has_recorded(member, &range);
+            }
+        }
+        if !is_held {
+            self.each_region(ranges, Regions::begin);
+        }
+        !is_held
+    }
+
+    /// Notes that all sides have answered a write.
+    pub(super) fn end_write(
+        &mut self,
+        ranges: impl Iterator<Item = (usize, Range<u64>)>,
+        failed: bool,
+        now: Instant,
+    ) {
+        if failed && !self.differ() {
+            self.not_before = now + AGAIN_AFTER;
+        }
+        self.each_region(ranges, |regions, range| regions.end(range, failed));
+    }
+
+    fn each_region(
+        &mut self,
+        ranges: impl Iterator<Item = (usize, Range<u64>)>,
+        mut act: impl FnMut(&mut Regions, &Range<u64>),
+    ) {
+        for (member, range) in ranges {
+            if let Some(regions) = &mut self.regions[member] {
+                act(regions, &range);
+            }
+        }
+    }
+
     /// Whether a write of this range of a member must wait for the repair.
-    pub(super) fn holds(&self, member: usize, range: &Range<u64>, now: Instant) -> bool {
+    fn holds(&self, member: usize, range: &Range<u64>, now: Instant) -> bool {
         let Some(recovery) = self.recovery.filter(|recovery| recovery.member == member) else {
             return false;
         };

@@ -3,6 +3,7 @@
 
 mod beside;
 mod block_io;
+mod block_map;
 mod blocks;
 mod config;
 mod crash;
@@ -22,7 +23,6 @@ mod mirror_record;
 mod mirrors;
 mod overhead;
 mod placement;
-mod places;
 #[expect(clippy::module_inception)]
 mod pool;
 mod queue;

@@ -13,15 +13,13 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::block_io::{BlockRead, BlockWrite, Retry};
-use super::config::{
-    Layout, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy,
-};
+use super::block_map::BlockMap;
+use super::config::{PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy};
 use super::cut::Cut;
 use super::jobs::{Jobs, TOUCHED_MAX};
 use super::limits::{check_layout, limits};
 use super::mirrors::Mirrors;
 use super::overhead::Overhead;
-use super::placement::Placement;
 use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
@@ -40,11 +38,8 @@ use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(super) id: u32,
-    /// The sides of each member, as indices into `disks`.
-    pub(super) members: Vec<Vec<usize>>,
+    pub(super) map: BlockMap,
     pub(super) disks: Vec<Leaf>,
-    /// The places of blocks under the dynamic layout.
-    pub(super) placement: Option<Placement>,
     pub(super) unplaced: Unplaced,
     /// `None` if all members are single disks.
     pub(super) mirrors: Option<Box<Mirrors>>,
@@ -118,11 +113,6 @@ impl Pool {
     pub(crate) fn new(id: u32, config: PoolConfig, now: Instant) -> Result<Pool, PoolError> {
         let disks: Vec<PoolDisk> = config.members.iter().flatten().copied().collect();
         check_layout(&config.members, &disks)?;
-        let mut places = 0..disks.len();
-        let sides = |member: &Vec<PoolDisk>| places.by_ref().take(member.len()).collect();
-        let members = config.members.iter().map(sides).collect();
-        let is_dynamic = config.layout == Layout::Dynamic;
-        let placement = is_dynamic.then(|| Placement::new(&config.members));
         let leaf = |disk: &PoolDisk| Leaf {
             disk: *disk,
             queue: Queue::new(disk.disk),
@@ -131,8 +121,7 @@ impl Pool {
         };
         Ok(Pool {
             id,
-            members,
-            placement,
+            map: BlockMap::new(&config),
             unplaced: Unplaced::default(),
             mirrors: Mirrors::new(config.members.iter().map(|sides| sides_of(sides))),
             done_at_once: VecDeque::new(),
@@ -178,35 +167,14 @@ impl Pool {
         if config.size / u64::from(block_size) > u64::from(u32::MAX) {
             return Err(PoolError::TooManyBlocks(config.size));
         }
-        let base = self.room_for(config)?;
-        self.volumes.push(Volume::new(config, base));
+        self.map.add_volume(config)?;
+        self.volumes.push(Volume::new(config));
         let place = self.volumes.len() - 1;
         self.overhead_of_volume(place);
         if place == 0 && config.write == WritePolicy::Back {
             self.fill_pipeline(step);
         }
         Ok(place)
-    }
-
-    /// Reserves room for a new volume. Returns where the volume's blocks begin on every disk.
-    fn room_for(&mut self, config: &VolumeConfig) -> Result<u64, PoolError> {
-        let (members, block_size) = (self.members.len() as u64, u64::from(config.block_size));
-        if let Some(placement) = &mut self.placement {
-            let taken = self.volumes.iter().map(|volume| volume.count).sum();
-            return placement.add_volume(config, taken).map(|()| 0);
-        }
-        let base = self.volumes.iter().map(|volume| volume.end(members)).max();
-        let base = base.unwrap_or(0).next_multiple_of(block_size);
-        let smallest = self.disks.iter().map(|leaf| leaf.disk.size).min();
-        let size = smallest.unwrap_or(0);
-        if Volume::new(config, base).end(members) > size {
-            let left = size.saturating_sub(base) / block_size * block_size;
-            return Err(PoolError::NoRoom {
-                wanted: config.size,
-                left: left * members,
-            });
-        }
-        Ok(base)
     }
 
     pub(crate) fn submit(&mut self, zio: Zio<VolumeId>, volume: usize, step: &mut Step<'_>) {
@@ -331,9 +299,7 @@ impl Pool {
         if self.is_degraded() && self.tunables.fails_on_error() {
             self.fail_held_back(Errno::Io, step);
         }
-        for disk in 0..self.disks.len() {
-            self.pump(disk, step);
-        }
+        self.pump_all(step);
         self.settle(step);
         Ok(())
     }
@@ -353,7 +319,7 @@ impl Pool {
         let mut places = TOUCHED_MAX;
         loop {
             if self.resume_next(step)
-                || self.placement.is_some()
+                || self.map.is_dynamic()
                     && (self.end_done_at_once(step) || self.place_new(&mut places, step))
             {
                 // Something has changed, so the loop looks for more consequences.

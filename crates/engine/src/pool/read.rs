@@ -88,7 +88,7 @@ impl Pool {
         then: Then,
         step: &mut Step<'_>,
     ) -> bool {
-        let Some((member, offset)) = self.place_of(volume, block) else {
+        let Some((member, offset)) = self.map.place_of(volume, block) else {
             return false;
         };
         if let Some(request) = self.requests.get_mut(zio) {
@@ -115,7 +115,7 @@ impl Pool {
         let Some(side) = self.choose_side(&read) else {
             return false;
         };
-        let disk = self.members[read.member][side];
+        let disk = self.map.sides(read.member)[side];
         let queued = Queued {
             class: Class::SyncRead,
             op: Op::Read,
@@ -139,7 +139,7 @@ impl Pool {
         if !in_sync || self.is_written_through(read) || self.tunables.reads_primary() {
             return untried.min();
         }
-        let sides = &self.members[read.member];
+        let sides = self.map.sides(read.member);
         let row = read.offset / u64::from(self.volumes[read.volume].block_size);
         let turn = |side: usize| (side as u64 + row) % sides.len() as u64;
         untried.min_by_key(|side| (self.disks[sides[*side]].outstanding(), turn(*side)))
@@ -174,7 +174,7 @@ impl Pool {
             .filter(|_| !in_sync)
             .map_or(0, |mirrors| mirrors.stale(read.member));
         let left = !(read.tried | stale);
-        (0..self.members[read.member].len()).filter(move |side| left >> side & 1 == 1)
+        (0..self.map.sides(read.member).len()).filter(move |side| left >> side & 1 == 1)
     }
 
     pub(super) fn side_read(
@@ -185,8 +185,7 @@ impl Pool {
         step: &mut Step<'_>,
     ) {
         let read = self.reads[id];
-        let sides = &self.members[read.member];
-        let side = sides.iter().position(|other| *other == disk).unwrap_or(0);
+        let (_, side) = self.map.side_of(disk);
         if outcome.is_err() {
             self.reads[id].tried |= 1 << side;
         }

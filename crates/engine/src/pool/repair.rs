@@ -7,13 +7,10 @@
 //! in flight, and writes to the region wait until the piece is copied. Unlike in dm-raid1, writes go to all
 //! sides of a region that is out of sync, and such a write waits for a piece, not for a region.
 
-use core::ops::Range;
-
 use super::jobs::Job;
-use super::mirrors::{AGAIN_AFTER, Mirrors, Phase, Recovery};
+use super::mirrors::{Phase, Recovery};
 use super::pool::Pool;
 use super::queue::Queued;
-use super::regions::Regions;
 use super::stats::Class;
 use super::step::{Step, SyncFor};
 use super::tag::Tag;
@@ -27,58 +24,24 @@ impl Pool {
     /// the repair or for the record. The pool then queues the write later.
     #[inline(never)]
     pub(super) fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
-        let parts = || {
-            self.parts(id)
-                .map(|part| (part.member, self.range_of(id, part)))
-        };
-        let Some(mirrors) = &self.mirrors else {
+        let Some(mirrors) = &mut self.mirrors else {
             return true;
         };
-        let mut is_held = mirrors.recovery.is_some()
-            && parts().any(|(member, range)| mirrors.holds(member, &range, now));
-        let Some(mut mirrors) = self.mirrors.take() else {
-            return true;
-        };
-        if mirrors.recording.is_some() {
-            for part in self.parts(id) {
-                is_held |= !mirrors.has_recorded(part.member, &self.range_of(id, part));
-            }
-        }
-        self.writes[id].held = is_held;
-        if is_held {
+        let ranges = self.map.ranges_of(&self.writes[id]);
+        let begins = mirrors.begin_write(ranges, now);
+        if !begins {
             mirrors.held.push(id);
-        } else {
-            self.each_region_of(id, &mut mirrors, Regions::begin);
         }
-        self.mirrors = Some(mirrors);
-        !is_held
+        self.writes[id].held = !begins;
+        begins
     }
 
     /// Notes that all sides have answered a write.
     #[inline(never)]
     pub(super) fn unmark_regions(&mut self, id: u32, now: Instant) {
-        let failed = self.writes[id].failed;
-        if let Some(mut mirrors) = self.mirrors.take() {
-            if failed && !mirrors.differ() {
-                mirrors.not_before = now + AGAIN_AFTER;
-            }
-            self.each_region_of(id, &mut mirrors, |regions, range| {
-                regions.end(range, failed);
-            });
-            self.mirrors = Some(mirrors);
-        }
-    }
-
-    fn each_region_of(
-        &self,
-        id: u32,
-        mirrors: &mut Mirrors,
-        mut act: impl FnMut(&mut Regions, &Range<u64>),
-    ) {
-        for part in self.parts(id) {
-            if let Some(regions) = &mut mirrors.regions[part.member] {
-                act(regions, &self.range_of(id, part));
-            }
+        let write = &self.writes[id];
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.end_write(self.map.ranges_of(write), write.failed, now);
         }
     }
 
@@ -157,7 +120,7 @@ impl Pool {
         tried: u64,
         step: &mut Step<'_>,
     ) {
-        let sides = &self.members[recovery.member];
+        let sides = self.map.sides(recovery.member);
         let Some(side) = (0..sides.len()).find(|side| tried >> side & 1 == 0) else {
             step.free(buf);
             self.end_piece(recovery, Err(Errno::Io), length, step);
@@ -238,7 +201,7 @@ impl Pool {
         source: usize,
         step: &mut Step<'_>,
     ) {
-        let sides = self.members[recovery.member].len();
+        let sides = self.map.sides(recovery.member).len();
         let phase = Phase::Writes {
             buf,
             length,
@@ -247,7 +210,7 @@ impl Pool {
         };
         self.enter(recovery, phase);
         for side in 0..sides {
-            let disk = self.members[recovery.member][side];
+            let disk = self.map.sides(recovery.member)[side];
             if disk != source {
                 self.queue_piece(disk, Op::Write, recovery.at, length, step);
             }
@@ -277,11 +240,8 @@ impl Pool {
 
     /// Makes the disks sync, so that the copies are durable and the record no longer needs their regions.
     fn sync_mirrors(&mut self, step: &mut Step<'_>) {
-        for member in 0..self.members.len() {
-            for side in 0..self.members[member].len() {
-                let disk = self.members[member][side];
-                self.sync_disk(disk, SyncFor::Repair, step);
-            }
+        for disk in 0..self.disks.len() {
+            self.sync_disk(disk, SyncFor::Repair, step);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! How txgs get to the disks (OpenZFS: `txg_sync_thread`, `spa_sync`).
 
 use super::block_io::{Cause, Retry};
+use super::block_map::Part;
 use super::blocks::Content;
 use super::config::ThrottleConfig;
+use super::cut::Stage;
 use super::jobs::{Job, Sync};
-use super::places::Part;
 use super::pool::Pool;
 use super::stats::Class;
-use super::step::Step;
+use super::step::{Covers, Step};
 use super::tunable::Tunable;
 use super::volume::slot_of;
 use crate::bytes::{Move, Span};
@@ -88,19 +89,41 @@ impl Pool {
         if self.mirrors.is_some() && !self.mark_regions(id, now) {
             return;
         }
-        if self.placement.is_some() {
-            self.parts(id).for_each(|part| self.enlist_part(id, part));
-        } else {
-            let parts = self.in_turn(&self.writes[id]);
-            parts.for_each(|part| self.enlist_part(id, part));
-        }
+        self.parts(id).for_each(|part| self.enlist_part(id, part));
     }
 
     #[inline]
     fn enlist_part(&mut self, id: u32, part: Part) {
         let queued = self.queued_write(id, part);
-        for disk in &self.members[part.member] {
+        for disk in self.map.sides(part.member) {
             self.batches[*disk].push(queued);
+        }
+    }
+
+    /// The writes that a sync of a disk will cover if the sync begins now.
+    pub(super) fn covers(&self, disk: usize) -> Covers {
+        let (member, _) = self.map.side_of(disk);
+        let (placement, mirrors) = (self.map.placement(), self.mirrors.as_ref());
+        Covers {
+            firsts: placement.map_or(0, |placement| placement.covers(member)),
+            quiet: mirrors.map_or(0, |mirrors| mirrors.covers(member)),
+        }
+    }
+
+    /// Notes that a disk has synced.
+    pub(super) fn note_sync(&mut self, disk: usize, covers: Covers) {
+        let (member, side) = self.map.side_of(disk);
+        // Until the pool has looked at all places after a power cut, `covers.firsts` may count writes that
+        // the cut has lost.
+        let loses = self
+            .cut
+            .as_ref()
+            .is_some_and(|cut| cut.stage != Stage::Over);
+        if let Some(placement) = self.map.placement_mut().filter(|_| !loses) {
+            placement.synced(member, side, covers.firsts);
+        }
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.flushed(member, side, covers.quiet);
         }
     }
 

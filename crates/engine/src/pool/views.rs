@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::block_io::Then;
+use super::block_map::BlockMap;
 use super::pool::{Leaf, Pool};
 use super::request::Request;
 use super::stats::{PoolState, PoolStats, Traffic, VolumeTraffic};
@@ -126,12 +127,12 @@ impl Pool {
         let is_for_reply = |tag| match Tag::unpack(tag) {
             Tag::Read(id) => {
                 let read = &self.reads[id];
-                let is_mirrored = self.members[read.member].len() > 1;
+                let is_mirrored = self.map.sides(read.member).len() > 1;
                 !is_mirrored && matches!(read.then, Then::Reply { .. })
             }
             Tag::Write(_) | Tag::Repair | Tag::Beside(_) => false,
         };
-        self.placement.is_none() && members.all(|member| is_for_reply(member.tag))
+        !self.map.is_dynamic() && members.all(|member| is_for_reply(member.tag))
     }
 
     /// A client's zio, if it is in flight in this pool.
@@ -146,6 +147,11 @@ impl Pool {
         let mut requests: Vec<&Request> = of_volume.collect();
         requests.sort_unstable_by_key(|request| request.number);
         requests.into_iter().map(Request::view).collect()
+    }
+
+    /// Where the pool's blocks are.
+    pub(crate) fn map(&self) -> &BlockMap {
+        &self.map
     }
 
     pub(crate) fn disks(&self) -> Vec<DiskId> {

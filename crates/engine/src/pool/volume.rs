@@ -22,8 +22,6 @@ pub(super) struct Volume {
     /// How many blocks the volume has.
     pub(super) count: u64,
     pub(super) write: WritePolicy,
-    /// Where the volume's blocks begin, on every disk of the pool.
-    pub(super) base: u64,
     pub(super) blocks: BlockTable,
     pub(super) extents: Extents,
     pub(super) locks: Table<Lock>,
@@ -84,12 +82,11 @@ impl Piece {
 }
 
 impl Volume {
-    pub(super) fn new(config: &VolumeConfig, base: u64) -> Volume {
+    pub(super) fn new(config: &VolumeConfig) -> Volume {
         Volume {
             block_size: config.block_size,
             count: config.size / u64::from(config.block_size),
             write: config.write,
-            base,
             blocks: BlockTable::default(),
             extents: Extents::default(),
             locks: Table::default(),
@@ -104,11 +101,6 @@ impl Volume {
             stats: DiskStats::default(),
             occupancy: Occupancy::default(),
         }
-    }
-
-    /// Where the volume's blocks end, on every disk of a pool with `members` members.
-    pub(super) fn end(&self, members: u64) -> u64 {
-        self.base + self.count.div_ceil(members) * u64::from(self.block_size)
     }
 
     /// The blocks that a zio touches. The zio must have at least one byte.
@@ -260,7 +252,7 @@ mod tests {
             block_size: 4_096,
             write: WritePolicy::Back,
         };
-        let volume = Volume::new(&config, 0);
+        let volume = Volume::new(&config);
         let zio = Zio {
             id: ZioId(0),
             device: VolumeId(0),
