@@ -102,15 +102,6 @@ impl Block {
     }
 }
 
-/// The lock of a block that belongs to no run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lock {
-    /// Whether a write uses the block or a part of it, so that other writes wait.
-    pub(super) held: bool,
-    /// Whether writes wait for the lock.
-    pub(super) wanted: bool,
-}
-
 pub(super) type BlockTable = Table<Block>;
 
 #[cfg(test)]

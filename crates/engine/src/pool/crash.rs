@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::block_io::Cause;
-use super::blocks::{Block, Lock};
+use super::blocks::Block;
 use super::cut::{Cut, Stage};
 use super::home::free_content;
 use super::jobs::Job;
@@ -126,7 +126,10 @@ impl Pool {
                 let volume = self.volumes.get_mut(cut.volume);
                 return volume.is_some_and(|volume| volume.extents.lose_one());
             }
-            Stage::Locks => self.lose_lock(cut),
+            Stage::Locks => {
+                let volume = self.volumes.get_mut(cut.volume);
+                volume.and_then(|volume| volume.locks.lose_next(cut.at))
+            }
             Stage::Places => {
                 let placement = self.map.placement_mut();
                 placement.and_then(|placement| placement.lose_next(cut.volume, cut.at))
@@ -148,13 +151,6 @@ impl Pool {
             free_content(content, step);
         }
         while volume.watchers.take(at).is_some() {}
-        Some(at + 1)
-    }
-
-    fn lose_lock(&mut self, cut: &Cut) -> Option<u32> {
-        let volume = self.volumes.get_mut(cut.volume)?;
-        let at = volume.locks.next_used(cut.at..u32::MAX)?;
-        volume.locks.edit(at, |lock| *lock = Lock::default());
         Some(at + 1)
     }
 
@@ -219,10 +215,7 @@ impl Volume {
         let edges = core::mem::take(&mut self.edges);
         let buffers = edges.into_values().filter_map(|edge| edge.buf);
         buffers.for_each(|buf| step.free(buf));
-        self.locked_runs.clear();
-        self.partly_locked.clear();
-        self.lock_queues.clear();
-        self.lock_lines = Lines::default();
+        self.locks.forget_requests();
         self.failing = 0;
     }
 }

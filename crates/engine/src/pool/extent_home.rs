@@ -11,10 +11,11 @@ use super::block_io::{BlockWrite, Cause, Retry};
 use super::blocks::Content;
 use super::extents::Extent;
 use super::jobs::{Job, Landed};
+use super::piece::Piece;
 use super::pool::Pool;
 use super::stats::Class;
 use super::step::Step;
-use super::volume::{LIVE_TXGS, Piece, Volume};
+use super::volume::{LIVE_TXGS, Volume};
 use crate::time::Instant;
 use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 

@@ -2,10 +2,11 @@
 
 use super::blocks::Content;
 use super::jobs::{Home, Job, Stage, Sync, TOUCHED_MAX};
+use super::piece::Piece;
 use super::pool::Pool;
 use super::request::Phase;
 use super::step::Step;
-use super::volume::{Piece, Volume};
+use super::volume::Volume;
 use crate::zio::{Op, ZioId};
 
 impl Pool {

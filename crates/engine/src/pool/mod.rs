@@ -22,6 +22,7 @@ mod locks;
 mod mirror_record;
 mod mirrors;
 mod overhead;
+mod piece;
 mod placement;
 #[expect(clippy::module_inception)]
 mod pool;

@@ -5,13 +5,13 @@ use super::block_io::{BlockRead, Then};
 use super::blocks::Content;
 use super::config::WritePolicy;
 use super::jobs::Job;
+use super::piece::Piece;
 use super::pool::Pool;
 use super::queue::Queued;
 use super::request::{Phase, Request};
 use super::stats::Class;
 use super::step::Step;
 use super::tag::Tag;
-use super::volume::Piece;
 use crate::bytes::{Move, Span};
 use crate::zio::{Errno, Op, Outcome, ZioId};
 
@@ -163,7 +163,7 @@ impl Pool {
     /// from memory until all sides have it.
     fn is_written_through(&self, read: &BlockRead) -> bool {
         let volume = &self.volumes[read.volume];
-        volume.write == WritePolicy::Through && volume.is_locked(read.block)
+        volume.write == WritePolicy::Through && volume.locks.is_locked(read.block)
     }
 
     /// The sides that have not failed to read the block. Leaves out stale sides if the sides are not in sync.
