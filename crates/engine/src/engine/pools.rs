@@ -249,9 +249,8 @@ impl Engine {
         let Some(at) = self.pools.iter().position(|pool| pool.has(zio)) else {
             return;
         };
-        if self.events.wanted
-            && let Some(event) = self.pools[at].event(zio, offered, self.now)
-        {
+        if self.events.wanted {
+            let event = self.pools[at].event(zio, offered, self.now);
             self.events.waiting.push(event);
         }
         self.with_pool(at, actions, |pool, step| pool.replied(zio, offered, step));

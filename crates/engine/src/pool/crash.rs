@@ -43,9 +43,7 @@ impl Pool {
     /// Drops the requests, except those whose replies are on their way.
     fn drop_requests(&mut self, step: &mut Step<'_>) {
         for id in self.requests.ids(|phase| phase != Phase::Reply) {
-            let Some(request) = self.requests.remove(id) else {
-                continue;
-            };
+            let request = self.requests.remove(id);
             let volume = &mut self.volumes[request.volume];
             volume.occupancy.leave(step.now, &mut volume.stats);
             volume.stats.aborted += 1;
@@ -176,17 +174,17 @@ impl Pool {
     fn start_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
         // If other jobs of this step have let earlier requests go on, these requests go first.
         while self.resume_next(step) {}
-        let first = self.lines.pop_front(&mut cut.waiting);
-        let id = first.map(|(id, ())| id);
-        let request = id.and_then(|id| self.requests.get(id));
-        if let Some((zio, volume)) = request.map(|request| (request.zio, request.volume)) {
-            let blocks = self.volumes[volume].blocks_of(&zio);
-            self.start(zio.id, zio.op, step);
-            if !self.volumes[volume].is_long(&zio) {
-                self.jobs.touched += blocks.end - blocks.start;
-            }
+        let Some((id, ())) = self.lines.pop_front(&mut cut.waiting) else {
+            return false;
+        };
+        let request = &self.requests[id];
+        let (zio, volume) = (request.zio, request.volume);
+        let blocks = self.volumes[volume].blocks_of(&zio);
+        self.start(id, zio.op, step);
+        if !self.volumes[volume].is_long(&zio) {
+            self.jobs.touched += blocks.end - blocks.start;
         }
-        id.is_some()
+        true
     }
 
     /// Makes a request wait for the end of a cut. Returns false if there is no cut.
@@ -194,10 +192,9 @@ impl Pool {
         let Some(cut) = &mut self.cut else {
             return false;
         };
-        if let Some(request) = self.requests.get_mut(id) {
-            request.go_to(Phase::Cut, now);
-            self.lines.push_back(&mut cut.waiting, id, ());
-        }
+        let request = &mut self.requests[id];
+        request.go_to(Phase::Cut, now);
+        self.lines.push_back(&mut cut.waiting, id, ());
         true
     }
 

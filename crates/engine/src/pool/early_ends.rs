@@ -12,9 +12,11 @@ impl Pool {
     pub(crate) fn abort(&mut self, ids: &[ZioId], step: &mut Step<'_>) {
         self.throttle.forget(step.now, ids);
         for id in ids {
-            let Some(request) = self.requests.get_mut(*id) else {
+            // The connection may have had zios in other pools, too.
+            if !self.has(*id) {
                 continue;
-            };
+            }
+            let request = &mut self.requests[*id];
             request.aborted = true;
             match request.phase {
                 Phase::Locking(next) => self.leave_lock_queue(*id, next),
@@ -41,7 +43,7 @@ impl Pool {
         // First fail the zios that wait for locks. Otherwise these zios would get the locks of the zios
         // that fail below.
         for id in waiting {
-            if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
+            if let Phase::Locking(next) = self.requests[id].phase {
                 self.leave_lock_queue(id, next);
                 self.finish(id, Err(errno), step);
             }
@@ -54,9 +56,8 @@ impl Pool {
         // The other zios wait for disks whose rules are about to be removed. A disk without its rules answers
         // too early, so these zios fail when the disk is done.
         for id in self.requests.ids(|phase| phase != Phase::Reply) {
-            if let Some(request) = self.requests.get_mut(id) {
-                request.outcome = request.outcome.and(Err(errno));
-            }
+            let request = &mut self.requests[id];
+            request.outcome = request.outcome.and(Err(errno));
         }
         self.settle(step);
     }

@@ -17,9 +17,7 @@ use crate::zio::{Op, Outcome, ZioId};
 impl Pool {
     /// Reads the parts of blocks that a write does not replace, unless memory has them.
     pub(super) fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Reading, step.now) else {
-            return;
-        };
+        let (volume, zio) = self.begin(id, Phase::Reading, step.now);
         if self.volumes[volume].are_whole(&zio) {
             self.filled(id, step);
             return;
@@ -29,9 +27,8 @@ impl Pool {
         for block in self.edges_of(id) {
             self.need_edge(id, volume, block, step);
         }
-        if let Some(request) = self.requests.get_mut(id) {
-            request.has_edges = true;
-        }
+        let request = &mut self.requests[id];
+        request.has_edges = true;
         self.one_less(id, Ok(()), step);
     }
 
@@ -106,9 +103,7 @@ impl Pool {
 
     /// Notes that a request no longer needs its edges.
     pub(super) fn release_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         if !core::mem::take(&mut request.has_edges) {
             return;
         }
@@ -154,20 +149,19 @@ impl Pool {
 
     /// The first and the last block of a write, each only if the write does not replace the whole block.
     fn edges_of(&self, id: ZioId) -> impl Iterator<Item = u32> + use<> {
-        let edges = self.requests.get(id).map(|request| {
-            let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
-            let size = u64::from(size);
-            let (first, end) = (zio.offset / size, zio.offset + u64::from(zio.length));
-            let last = (end - 1) / size;
-            let cut = zio.op != Op::Trim;
-            let begins_within = cut && !zio.offset.is_multiple_of(size);
-            let ends_within = cut && !end.is_multiple_of(size);
-            let first_cut = begins_within || (first == last && ends_within);
-            [
-                first_cut.then_some(first as u32),
-                (ends_within && first != last).then_some(last as u32),
-            ]
-        });
-        edges.into_iter().flatten().flatten()
+        let request = &self.requests[id];
+        let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
+        let size = u64::from(size);
+        let (first, end) = (zio.offset / size, zio.offset + u64::from(zio.length));
+        let last = (end - 1) / size;
+        let cut = zio.op != Op::Trim;
+        let begins_within = cut && !zio.offset.is_multiple_of(size);
+        let ends_within = cut && !end.is_multiple_of(size);
+        let first_cut = begins_within || (first == last && ends_within);
+        let edges = [
+            first_cut.then_some(first as u32),
+            (ends_within && first != last).then_some(last as u32),
+        ];
+        edges.into_iter().flatten()
     }
 }

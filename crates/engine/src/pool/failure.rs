@@ -59,10 +59,9 @@ impl Pool {
             self.finish(id, Err(Errno::Io), step);
             return;
         }
-        if let Some(request) = self.requests.get_mut(id) {
-            request.go_to(Phase::Stalled, step.now);
-            self.lines.push_back(&mut self.stalled, id, ());
-        }
+        let request = &mut self.requests[id];
+        request.go_to(Phase::Stalled, step.now);
+        self.lines.push_back(&mut self.stalled, id, ());
     }
 
     pub(super) fn repeat_failed(&mut self, step: &mut Step<'_>) {

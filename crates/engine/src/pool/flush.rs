@@ -15,9 +15,7 @@ use crate::zio::{Errno, Op, ZioId};
 impl Pool {
     /// Writes all acknowledged blocks of a volume to the disks.
     pub(super) fn flush(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, _)) = self.begin(id, Phase::Writing, step.now) else {
-            return;
-        };
+        let (volume, _) = self.begin(id, Phase::Writing, step.now);
         if self.volumes[volume].failing > 0 {
             self.finish(id, Err(Errno::Io), step);
             return;
@@ -52,9 +50,7 @@ impl Pool {
 
     /// Writes the blocks of a durable write to the disks.
     pub(super) fn send_request_home(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
-            return;
-        };
+        let (volume, zio) = self.begin(id, Phase::Writing, step.now);
         if self.volumes[volume].is_long(&zio) {
             let blocks = self.volumes[volume].blocks_of(&zio);
             self.send_range_home(id, volume, blocks, Stage::Blocks, step);
@@ -77,9 +73,7 @@ impl Pool {
     /// Continues a request when all of its blocks are on their disks. If the request must be durable, makes
     /// the disks sync.
     pub(super) fn home(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         if !request.is_durable() {
             self.finish(id, Ok(()), step);
             return;

@@ -283,9 +283,8 @@ impl Pool {
         let writes = if under_way.is_some() && !covers { 2 } else { 1 };
         let watchers = &mut self.volumes[volume].watchers;
         watchers.push(block, Watcher { zio, writes });
-        if let Some(request) = self.requests.get_mut(zio) {
-            request.pending += 1;
-        }
+        let request = &mut self.requests[zio];
+        request.pending += 1;
         match under_way {
             Some(id) => self.hasten(id, step),
             None => {
@@ -397,7 +396,7 @@ impl Pool {
             },
         };
         let client = match who {
-            SyncFor::Request(id) => self.volume_of(id),
+            SyncFor::Request(id) => ClientId::of_volume(self.requests[id].volume),
             SyncFor::Txg | SyncFor::Repair => ClientId::POOL,
         };
         let zio = Zio {
@@ -421,13 +420,6 @@ impl Pool {
             Tag::Repair => self.piece_done(disk, outcome, step),
             Tag::Beside(id) => self.side_beside(id, outcome, step),
         }
-    }
-
-    fn volume_of(&self, id: ZioId) -> ClientId {
-        let request = self.requests.get(id);
-        request.map_or(ClientId::POOL, |request| {
-            ClientId::of_volume(request.volume)
-        })
     }
 
     /// The client's zio that caused the I/O with this tag, or that has waited longest for the I/O.

@@ -70,8 +70,8 @@ impl Pool {
     pub(super) fn dirty_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
         if let Some(rest) = self.first_of(Job::Dirty { zio: id, from: 0 }, step) {
             self.lock_at_once(id);
-            let begun = self.begin(id, Phase::Writing, step.now);
-            if let (Some((_, zio)), Job::Dirty { from, .. }) = (begun, rest)
+            let (_, zio) = self.begin(id, Phase::Writing, step.now);
+            if let Job::Dirty { from, .. } = rest
                 && zio.op == Op::Write
             {
                 self.throttle.comes(u64::from(zio.length - from));
@@ -81,7 +81,7 @@ impl Pool {
     }
 
     fn dirty_some(&mut self, id: ZioId, begin: u32, step: &mut Step<'_>) -> Option<Job> {
-        let request = self.requests.get(id)?;
+        let request = &self.requests[id];
         let (volume, zio) = (request.volume, request.zio);
         // The first part of a write has told the throttle about the rest. Only the later parts find the write
         // in this phase.

@@ -189,8 +189,7 @@ impl RangeLocks {
         }
         let queue = self.queues.get(&block)?;
         let next = queue.first().filter(|id| {
-            let zio = requests.get(*id).map(|request| request.zio);
-            let mut pieces = zio.into_iter().flat_map(|zio| self.pieces(&zio));
+            let mut pieces = self.pieces(&requests[*id].zio);
             let piece = pieces.find(|piece| piece.end() > block);
             piece.is_none_or(|piece| self.is_free(block, piece))
         });
@@ -248,6 +247,7 @@ impl Pool {
     /// continues when it has all locks. `has_turn` says that the write has waited, and is next for its first
     /// lock.
     pub(super) fn lock(&mut self, id: ZioId, mut has_turn: bool, step: &mut Step<'_>) {
+        // A request of `unlocked` may have ended since.
         let Some(request) = self.requests.get(id) else {
             return;
         };
@@ -263,9 +263,8 @@ impl Pool {
             let first = piece.block.max(from);
             if let Err(block) = locks.lock_from(first, piece, has_turn) {
                 locks.queue(id, block, has_turn && block == first);
-                if let Some(request) = self.requests.get_mut(id) {
-                    request.phase = Phase::Locking(block);
-                }
+                let request = &mut self.requests[id];
+                request.phase = Phase::Locking(block);
                 return;
             }
             // Perhaps the next request needs other bytes of the block, and can continue now, too.
@@ -274,18 +273,14 @@ impl Pool {
             }
             has_turn = false;
         }
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         (request.locked, request.began) = (true, step.now);
         self.fill(id, step);
     }
 
     /// Takes the locks of a write whose blocks no request uses.
     pub(super) fn lock_at_once(&mut self, id: ZioId) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         if !core::mem::replace(&mut request.locked, true) {
             let locks = &mut self.volumes[request.volume].locks;
             for piece in locks.pieces(&request.zio) {
@@ -297,9 +292,7 @@ impl Pool {
 
     /// Releases the locks that a request has.
     pub(super) fn unlock(&mut self, id: ZioId) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         let until = match request.phase {
             Phase::Locking(next) => next,
             _ if request.locked => u32::MAX,
@@ -322,9 +315,7 @@ impl Pool {
     /// Takes a request out of the queue for a block's lock. If the request is already in `unlocked`, it stays
     /// there: no request that has ended takes a lock.
     pub(super) fn leave_lock_queue(&mut self, id: ZioId, block: u32) {
-        let Some(request) = self.requests.get(id) else {
-            return;
-        };
+        let request = &self.requests[id];
         let locks = &mut self.volumes[request.volume].locks;
         self.unlocked.extend(locks.leave(id, block, &self.requests));
     }

@@ -218,9 +218,7 @@ impl Pool {
 
     /// Notes that the reply has left.
     pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, step: &mut Step<'_>) {
-        let Some(request) = self.requests.remove(id) else {
-            return;
-        };
+        let request = self.requests.remove(id);
         request.lent.into_iter().for_each(|buf| step.free(buf));
         let now = step.now;
         let volume = &mut self.volumes[request.volume];
@@ -359,9 +357,7 @@ impl Pool {
 
     /// Notes that one of the operations that a request waits for has ended.
     pub(super) fn one_less(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         request.outcome = request.outcome.and(outcome);
         request.pending -= 1;
         if request.pending > 0 {
@@ -379,9 +375,7 @@ impl Pool {
     pub(super) fn finish(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
         self.unlock(id);
         self.release_edges(id, step);
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         if request.aborted {
             let volume = &mut self.volumes[request.volume];
             volume.occupancy.leave(step.now, &mut volume.stats);

@@ -8,7 +8,7 @@ use super::jobs::Job;
 use super::piece::Piece;
 use super::pool::Pool;
 use super::queue::Queued;
-use super::request::{Phase, Request};
+use super::request::Phase;
 use super::stats::Class;
 use super::step::Step;
 use super::tag::Tag;
@@ -18,9 +18,7 @@ use crate::zio::{Errno, Op, Outcome, ZioId};
 /// Handles clients' reads.
 impl Pool {
     pub(super) fn read(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Reading, step.now) else {
-            return;
-        };
+        let (volume, zio) = self.begin(id, Phase::Reading, step.now);
         if zio.length == 0 {
             self.finish(id, Err(Errno::Inval), step);
             return;
@@ -42,7 +40,7 @@ impl Pool {
     /// Begins to read the blocks of a client's read, from the byte `from` of the zio on. Returns the rest of
     /// a long read, if there is one.
     pub(super) fn read_some(&mut self, id: ZioId, from: u32, step: &mut Step<'_>) -> Option<Job> {
-        let request = self.requests.get(id)?;
+        let request = &self.requests[id];
         let (volume, zio) = (request.volume, request.zio);
         let is_long = self.volumes[volume].is_long(&zio);
         for piece in self.volumes[volume].pieces_from(&zio, from) {
@@ -91,9 +89,8 @@ impl Pool {
         let Some((member, offset)) = self.map.place_of(volume, block) else {
             return false;
         };
-        if let Some(request) = self.requests.get_mut(zio) {
-            request.pending += 1;
-        }
+        let request = &mut self.requests[zio];
+        request.pending += 1;
         let id = self.reads.insert(BlockRead {
             zio,
             volume,
@@ -222,20 +219,14 @@ impl Pool {
     /// half of the buffer. Otherwise copies them and frees the buffer at once. The engine keeps a lent buffer
     /// until the client has taken the reply, but the shard's budget charges the read for its own length only.
     fn put_in_reply(&mut self, zio: ZioId, to: u32, from: Span, step: &mut Step<'_>) {
-        let volumes = &self.volumes;
-        let lends = |request: &&mut Request| {
-            let size = volumes[request.volume].block_size;
-            from.length == request.zio.length && from.length >= size / 2
-        };
-        match self.requests.get_mut(zio).filter(lends) {
-            Some(request) => {
-                request.lent = Some(from.buf);
-                step.move_bytes(Move::Lend { zio, from });
-            }
-            None => {
-                step.move_bytes(Move::CopyOut { zio, to, from });
-                step.free(from.buf);
-            }
+        let request = &mut self.requests[zio];
+        let size = self.volumes[request.volume].block_size;
+        if from.length == request.zio.length && from.length >= size / 2 {
+            request.lent = Some(from.buf);
+            step.move_bytes(Move::Lend { zio, from });
+        } else {
+            step.move_bytes(Move::CopyOut { zio, to, from });
+            step.free(from.buf);
         }
     }
 }

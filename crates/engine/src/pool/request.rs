@@ -1,6 +1,7 @@
 //! A client's zio to a volume, from its submission until its reply has left.
 
 use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 use crate::bytes::Buf;
 use crate::event::{Device, Event};
@@ -168,18 +169,16 @@ impl Requests {
         self.slots[slot] = Some(request);
     }
 
+    /// A request, if it is in flight. Only a caller that may have a stale id asks in this way.
     #[inline]
     pub(super) fn get(&self, id: ZioId) -> Option<&Request> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
-    #[inline]
-    pub(super) fn get_mut(&mut self, id: ZioId) -> Option<&mut Request> {
-        self.slots.get_mut(id.0 as usize)?.as_mut()
-    }
-
-    pub(super) fn remove(&mut self, id: ZioId) -> Option<Request> {
-        let request = self.slots.get_mut(id.0 as usize)?.take()?;
+    /// Removes a request, which must be in flight.
+    pub(super) fn remove(&mut self, id: ZioId) -> Request {
+        let request = self.slots[id.0 as usize].take();
+        let request = request.unwrap_or_else(|| gone(id));
         let at = request.at as usize;
         self.live.swap_remove(at);
         if let Some(moved) = self.live.get(at)
@@ -187,7 +186,7 @@ impl Requests {
         {
             moved.at = request.at;
         }
-        Some(request)
+        request
     }
 
     /// The requests, in no order.
@@ -204,6 +203,30 @@ impl Requests {
         found.sort_unstable();
         found.into_iter().map(|(_, id)| id).collect()
     }
+}
+
+impl Index<ZioId> for Requests {
+    type Output = Request;
+
+    #[inline]
+    fn index(&self, id: ZioId) -> &Request {
+        self.get(id).unwrap_or_else(|| gone(id))
+    }
+}
+
+impl IndexMut<ZioId> for Requests {
+    #[inline]
+    fn index_mut(&mut self, id: ZioId) -> &mut Request {
+        let slot = self.slots.get_mut(id.0 as usize);
+        slot.and_then(Option::as_mut).unwrap_or_else(|| gone(id))
+    }
+}
+
+/// A request that ends twice, or that is asked for after its end, is an error of the pool. To go on would lose
+/// an I/O without a trace.
+#[cold]
+fn gone(id: ZioId) -> ! {
+    panic!("zio {} is not in flight", id.0)
 }
 
 #[cfg(test)]
@@ -236,19 +259,16 @@ mod tests {
             requests.insert(request(id, u64::from(id)));
         }
         for id in (0..10_000).filter(|id| id % 4_000 != 7) {
-            assert!(requests.remove(ZioId(id)).is_some());
+            assert_eq!(requests.remove(ZioId(id)).zio.id.0, id);
         }
         assert_eq!(requests.live.len(), 3);
-        assert!(requests.remove(ZioId(5)).is_none());
+        assert!(requests.get(ZioId(5)).is_none());
         requests.insert(request(5, 10_000));
         let ids: Vec<u32> = requests.ids(|_| true).iter().map(|id| id.0).collect();
         assert_eq!(ids, [7, 4_007, 8_007, 5], "the oldest first");
         assert!(requests.ids(|phase| phase == Phase::Reply).is_empty());
         for id in ids {
-            assert_eq!(
-                requests.remove(ZioId(id)).map(|gone| gone.zio.id.0),
-                Some(id)
-            );
+            assert_eq!(requests.remove(ZioId(id)).zio.id.0, id);
         }
         assert_eq!(requests.iter().count(), 0);
     }

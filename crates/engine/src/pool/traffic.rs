@@ -50,7 +50,7 @@ fn volume_behind(
 ) -> Option<usize> {
     match Tag::unpack(tag) {
         Tag::Write(id) => Some(writes[id].volume),
-        Tag::Read(id) => requests.get(reads[id].zio).map(|request| request.volume),
+        Tag::Read(id) => Some(requests[reads[id].zio].volume),
         Tag::Repair | Tag::Beside(_) => None,
     }
 }

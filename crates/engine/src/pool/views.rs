@@ -163,12 +163,12 @@ impl Pool {
     }
 
     /// The event of a zio whose reply has left.
-    pub(crate) fn event(&self, id: ZioId, offered: Instant, now: Instant) -> Option<Event> {
-        let request = self.requests.get(id)?;
-        Some(Event {
+    pub(crate) fn event(&self, id: ZioId, offered: Instant, now: Instant) -> Event {
+        let request = &self.requests[id];
+        Event {
             txg_syncing: Some(self.txgs.synced_since(request.zio.arrived)),
             ..request.event(offered, now)
-        })
+        }
     }
 
     /// Completes a child's event: adds the child's class, whether a txg synced, and the zio to which the
@@ -189,7 +189,7 @@ impl Pool {
             } => (None, Some(id)),
             Work::Sync { .. } | Work::Orphan => (None, None),
         };
-        let parent = parent.and_then(|id| self.requests.get(id));
+        let parent = parent.map(|id| &self.requests[id]);
         Event {
             class,
             parent: parent.map(|request| request.number),

@@ -24,9 +24,7 @@ use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 /// Begins writes.
 impl Pool {
     pub(super) fn write(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         if request.zio.length == 0 {
             self.finish(id, Err(Errno::Inval), step);
             return;
@@ -41,22 +39,21 @@ impl Pool {
         self.lock(id, false, step);
     }
 
+    /// Makes a request enter a phase. Returns its volume and its zio.
     pub(super) fn begin(
         &mut self,
         id: ZioId,
         phase: Phase,
         now: Instant,
-    ) -> Option<(usize, Zio<VolumeId>)> {
-        let request = self.requests.get_mut(id)?;
+    ) -> (usize, Zio<VolumeId>) {
+        let request = &mut self.requests[id];
         request.go_to(phase, now);
-        Some((request.volume, request.zio))
+        (request.volume, request.zio)
     }
 
     /// Resumes a write once everything that it needs is in memory.
     pub(super) fn filled(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some(request) = self.requests.get(id) else {
-            return;
-        };
+        let request = &self.requests[id];
         if request.aborted {
             self.finish(id, Ok(()), step);
             return;
@@ -81,9 +78,7 @@ impl Pool {
             self.stall(id, step);
             return;
         }
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         request.go_to(Phase::Throttled, step.now);
         let tx = Tx {
             zio: id,
@@ -98,9 +93,7 @@ impl Pool {
 
     /// Makes an admitted write join the open txg.
     pub(super) fn admitted(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
+        let request = &mut self.requests[id];
         request.admitted = step.now;
         let (volume, zio) = (request.volume, request.zio);
         if matches!(zio.op, Op::Zero | Op::Trim) || self.volumes[volume].is_long(&zio) {
@@ -117,9 +110,7 @@ impl Pool {
     pub(super) fn all_dirty(&mut self, id: ZioId, step: &mut Step<'_>) {
         self.release_edges(id, step);
         self.sync_if_full();
-        let Some(request) = self.requests.get(id) else {
-            return;
-        };
+        let request = &self.requests[id];
         if request.is_durable() && request.outcome.is_ok() {
             self.unlock(id);
             self.send_request_home(id, step);
@@ -290,9 +281,7 @@ fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
 /// Handles volumes that write through: the pool acknowledges a write once its data is on the disks.
 impl Pool {
     fn write_through(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
-            return;
-        };
+        let (volume, zio) = self.begin(id, Phase::Writing, step.now);
         // An extra pending count keeps the request from ending before the writes of all its blocks have
         // begun.
         self.add_pending(id, 1);
@@ -316,7 +305,7 @@ impl Pool {
         from: u32,
         step: &mut Step<'_>,
     ) -> Option<Job> {
-        let request = self.requests.get(id)?;
+        let request = &self.requests[id];
         let (volume, zio) = (request.volume, request.zio);
         let (size, is_long) = {
             let volume = &self.volumes[volume];
@@ -343,9 +332,8 @@ impl Pool {
     }
 
     pub(super) fn add_pending(&mut self, id: ZioId, count: u32) {
-        if let Some(request) = self.requests.get_mut(id) {
-            request.pending += count;
-        }
+        let request = &mut self.requests[id];
+        request.pending += count;
     }
 }
 
