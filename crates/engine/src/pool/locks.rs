@@ -12,9 +12,7 @@ use core::ops::Range;
 
 use super::config::{VolumeConfig, WritePolicy};
 use super::piece::{Piece, cut, is_long};
-use super::pool::Pool;
-use super::request::{Phase, Requests};
-use super::step::Step;
+use super::request::Requests;
 use super::table::Table;
 use crate::lines::{Line, Lines};
 use crate::zio::{Op, VolumeId, Zio, ZioId};
@@ -62,7 +60,7 @@ impl RangeLocks {
     }
 
     /// The pieces of a zio, with one lock for each piece.
-    fn pieces(&self, zio: &Zio<VolumeId>) -> impl Iterator<Item = Piece> + use<> {
+    pub(super) fn pieces(&self, zio: &Zio<VolumeId>) -> impl Iterator<Item = Piece> + use<> {
         let has_runs = matches!(zio.op, Op::Zero | Op::Trim) || is_long(self.block_size, zio);
         cut(self.block_size, zio, 0, has_runs)
     }
@@ -81,7 +79,12 @@ impl RangeLocks {
 
     /// Locks the blocks of a piece from `first` on. If another request uses one of these blocks, or waits for
     /// one, the error names the first such block, and the blocks before it are locked.
-    fn lock_from(&mut self, first: u32, piece: Piece, has_turn: bool) -> Result<(), u32> {
+    pub(super) fn lock_from(
+        &mut self,
+        first: u32,
+        piece: Piece,
+        has_turn: bool,
+    ) -> Result<(), u32> {
         if !piece.is_run() {
             return match self.lock(piece, has_turn) {
                 true => Ok(()),
@@ -124,7 +127,7 @@ impl RangeLocks {
     }
 
     /// Those blocks of a range that have requests waiting for their locks.
-    fn wanted(&self, range: Range<u32>) -> Vec<u32> {
+    pub(super) fn wanted(&self, range: Range<u32>) -> Vec<u32> {
         let queues = self.queues.range(range);
         queues.map(|(block, _)| *block).collect()
     }
@@ -154,7 +157,7 @@ impl RangeLocks {
     }
 
     /// Releases the locks of those blocks of a piece that are before `until`.
-    fn unlock(&mut self, piece: Piece, until: u32) {
+    pub(super) fn unlock(&mut self, piece: Piece, until: u32) {
         if piece.is_run() {
             let range = piece.block..piece.end().min(until);
             while let Some((run, _)) = self.runs.range(range.clone()).next() {
@@ -173,7 +176,7 @@ impl RangeLocks {
         self.blocks.edit(piece.block, |lock| lock.held = false);
     }
 
-    fn queue(&mut self, id: ZioId, block: u32, has_turn: bool) {
+    pub(super) fn queue(&mut self, id: ZioId, block: u32, has_turn: bool) {
         self.blocks.edit(block, |lock| lock.wanted = true);
         let queue = self.queues.entry(block).or_insert(Line::EMPTY);
         match has_turn {
@@ -183,7 +186,7 @@ impl RangeLocks {
     }
 
     /// The next request for the lock of a block, if it can have the lock now.
-    fn next(&mut self, block: u32, requests: &Requests) -> Option<ZioId> {
+    pub(super) fn next(&mut self, block: u32, requests: &Requests) -> Option<ZioId> {
         if !self.blocks.get(block).wanted {
             return None;
         }
@@ -220,7 +223,7 @@ impl RangeLocks {
 
     /// Takes a request out of the queue for a block's lock. Returns the next request if it can have the lock
     /// now: if it was this request's turn, the next one would otherwise wait for ever.
-    fn leave(&mut self, id: ZioId, block: u32, requests: &Requests) -> Option<ZioId> {
+    pub(super) fn leave(&mut self, id: ZioId, block: u32, requests: &Requests) -> Option<ZioId> {
         let queue = self.queues.get_mut(&block)?;
         self.lines.take(&mut [queue], id);
         self.next(block, requests)
@@ -239,85 +242,6 @@ impl RangeLocks {
         let at = self.blocks.next_used(from..u32::MAX)?;
         self.blocks.edit(at, |lock| *lock = Lock::default());
         Some(at + 1)
-    }
-}
-
-impl Pool {
-    /// Takes the locks of a write's blocks in their order, which prevents deadlocks. The write
-    /// continues when it has all locks. `has_turn` says that the write has waited, and is next for its first
-    /// lock.
-    pub(super) fn lock(&mut self, id: ZioId, mut has_turn: bool, step: &mut Step<'_>) {
-        // A request of `unlocked` may have ended since.
-        let Some(request) = self.requests.get(id) else {
-            return;
-        };
-        let Phase::Locking(from) = request.phase else {
-            return;
-        };
-        let zio = request.zio;
-        let locks = &mut self.volumes[request.volume].locks;
-        for piece in locks.pieces(&zio) {
-            if piece.end() <= from {
-                continue;
-            }
-            let first = piece.block.max(from);
-            if let Err(block) = locks.lock_from(first, piece, has_turn) {
-                locks.queue(id, block, has_turn && block == first);
-                let request = &mut self.requests[id];
-                request.phase = Phase::Locking(block);
-                return;
-            }
-            // Perhaps the next request needs other bytes of the block, and can continue now, too.
-            if has_turn {
-                self.unlocked.extend(locks.next(first, &self.requests));
-            }
-            has_turn = false;
-        }
-        let request = &mut self.requests[id];
-        (request.locked, request.began) = (true, step.now);
-        self.fill(id, step);
-    }
-
-    /// Takes the locks of a write whose blocks no request uses.
-    pub(super) fn lock_at_once(&mut self, id: ZioId) {
-        let request = &mut self.requests[id];
-        if !core::mem::replace(&mut request.locked, true) {
-            let locks = &mut self.volumes[request.volume].locks;
-            for piece in locks.pieces(&request.zio) {
-                let locked = locks.lock_from(piece.block, piece, true);
-                debug_assert!(locked.is_ok(), "a request uses {piece:?}");
-            }
-        }
-    }
-
-    /// Releases the locks that a request has.
-    pub(super) fn unlock(&mut self, id: ZioId) {
-        let request = &mut self.requests[id];
-        let until = match request.phase {
-            Phase::Locking(next) => next,
-            _ if request.locked => u32::MAX,
-            _ => return,
-        };
-        request.locked = false;
-        let (zio, volume) = (request.zio, request.volume);
-        let locks = &mut self.volumes[volume].locks;
-        for piece in locks.pieces(&zio) {
-            if piece.block >= until {
-                break;
-            }
-            locks.unlock(piece, until);
-            for block in locks.wanted(piece.block..piece.end().min(until)) {
-                self.unlocked.extend(locks.next(block, &self.requests));
-            }
-        }
-    }
-
-    /// Takes a request out of the queue for a block's lock. If the request is already in `unlocked`, it stays
-    /// there: no request that has ended takes a lock.
-    pub(super) fn leave_lock_queue(&mut self, id: ZioId, block: u32) {
-        let request = &self.requests[id];
-        let locks = &mut self.volumes[request.volume].locks;
-        self.unlocked.extend(locks.leave(id, block, &self.requests));
     }
 }
 

@@ -18,12 +18,14 @@ mod home;
 mod job_parts;
 mod jobs;
 mod limits;
+mod locking;
 mod locks;
 mod mirror_record;
 mod mirrors;
 mod overhead;
 mod piece;
 mod placement;
+mod placing;
 #[expect(clippy::module_inception)]
 mod pool;
 mod queue;
