@@ -1,6 +1,6 @@
 # Each target is one script or one cargo command; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help deps build page run install dist test test-dist guest test-all experiments verdicts bench soak fmt lint
+.PHONY: help deps build page run install dist test test-dist guest test-all experiments verdicts bench soak fuzz fmt lint
 
 # Where `make install` puts the program, its man pages and its completions; DESTDIR is put before it.
 PREFIX ?= /usr/local
@@ -56,6 +56,9 @@ bench: ## measure beside nbdkit and QEMU (ARGS='accuracy --quick': some parts, f
 soak: ## watch (ARGS=--record: record) a busy disk for an hour, as root: nothing is missed, grows, or is left (--minutes 5)
 	@scripts/deps
 	@scripts/soak $(ARGS)
+
+fuzz: ## run each fuzz target for a minute (ARGS='5 recording': seconds, and which)
+	@scripts/fuzz $(ARGS)
 
 fmt: ## format the source
 	cargo fmt --all
