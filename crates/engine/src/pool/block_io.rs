@@ -1,6 +1,5 @@
 //! Blocks on their way to and from the disks, and operations to repeat after a failure.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::blocks::Content;
@@ -80,18 +79,6 @@ pub(super) enum Then {
     Reply { at: u32, length: u32, to: u32 },
     /// Writes that replace only a part of the block wait for its old content.
     Edge,
-}
-
-/// The old content of a block that requests replace only in part.
-#[derive(Debug, Default)]
-pub(super) struct Edge {
-    /// The content; `None` while a disk reads it, or if memory has a dirty version of the
-    /// block.
-    pub(super) buf: Option<Buf>,
-    /// Requests that wait until the disk has read the content.
-    pub(super) waiting: Vec<ZioId>,
-    /// How many requests need the edge.
-    pub(super) users: u32,
 }
 
 /// The operation to repeat after a failure.

@@ -10,7 +10,6 @@ use alloc::vec::Vec;
 use super::block_io::Cause;
 use super::blocks::Block;
 use super::cut::{Cut, Stage};
-use super::home::free_content;
 use super::jobs::Job;
 use super::pool::Pool;
 use super::request::Phase;
@@ -146,7 +145,7 @@ impl Pool {
         let at = volume.blocks.next_used(cut.at..u32::MAX)?;
         let block: Block = volume.blocks.edit(at, core::mem::take);
         for content in block.contents() {
-            free_content(content, step);
+            step.free_content(content);
         }
         while volume.watchers.take(at).is_some() {}
         Some(at + 1)
@@ -166,7 +165,7 @@ impl Pool {
         let at = self.writes.next_live(from)?;
         let write = self.writes.remove(at);
         if matches!(write.cause, Cause::Through(_) | Cause::Replaced) {
-            free_content(write.content, step);
+            step.free_content(write.content);
         }
         Some(at + 1)
     }
@@ -209,9 +208,7 @@ impl Pool {
 impl Volume {
     /// Forgets what belonged to requests. Keeps what belongs to blocks, because the cut frees it in parts.
     fn begin_anew(&mut self, step: &mut Step<'_>) {
-        let edges = core::mem::take(&mut self.edges);
-        let buffers = edges.into_values().filter_map(|edge| edge.buf);
-        buffers.for_each(|buf| step.free(buf));
+        self.edges.clear(step);
         self.locks.forget_requests();
         self.failing = 0;
     }

@@ -3,165 +3,159 @@
 //! Several requests may each replace a part of one block. Such requests share the edge of the block, and a
 //! disk reads the edge only once.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-use super::block_io::Then;
 use super::blocks::Content;
-use super::home::free_content;
-use super::pool::Pool;
-use super::request::Phase;
 use super::step::Step;
 use crate::bytes::{Buf, Move, Span};
-use crate::zio::{Op, Outcome, ZioId};
+use crate::zio::{Outcome, ZioId};
 
-impl Pool {
-    /// Reads the parts of blocks that a write does not replace, unless memory has them.
-    pub(super) fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let (volume, zio) = self.begin(id, Phase::Reading, step.now);
-        if self.volumes[volume].are_whole(&zio) {
-            self.filled(id, step);
-            return;
+/// The edges of a volume, by block.
+#[derive(Debug)]
+pub(super) struct Edges {
+    block_size: u32,
+    edges: BTreeMap<u32, Edge>,
+}
+
+/// The old content of a block that requests replace only in part.
+#[derive(Debug, Default)]
+struct Edge {
+    /// The content; `None` while a disk reads it, or if memory has a dirty version of the block.
+    buf: Option<Buf>,
+    /// Requests that wait until the disk has read the content.
+    waiting: Vec<ZioId>,
+    /// How many requests need the edge.
+    users: u32,
+}
+
+/// The duty of a request that needs an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Nothing: the content is in memory.
+    Nothing,
+    /// It reads the block, and waits for it.
+    Read,
+    /// It waits for the read of another request.
+    Wait,
+}
+
+impl Edges {
+    pub(super) fn new(block_size: u32) -> Edges {
+        Edges {
+            block_size,
+            edges: BTreeMap::new(),
         }
-        // An extra pending count keeps the request from continuing before all of its reads have begun.
-        self.add_pending(id, 1);
-        for block in self.edges_of(id) {
-            self.need_edge(id, volume, block, step);
-        }
-        let request = &mut self.requests[id];
-        request.has_edges = true;
-        self.one_less(id, Ok(()), step);
     }
 
-    fn need_edge(&mut self, id: ZioId, volume: usize, block: u32, step: &mut Step<'_>) {
-        let open = self.txgs.open();
-        let volume_of = &mut self.volumes[volume];
-        let in_memory = volume_of.content(block, open).is_some();
-        let edge = volume_of.edges.entry(block).or_default();
+    /// Notes that a request needs the edge of a block. `in_memory`: whether memory has a dirty version of the
+    /// block.
+    pub(super) fn need(&mut self, block: u32, id: ZioId, in_memory: bool) -> Need {
+        let edge = self.edges.entry(block).or_default();
         edge.users += 1;
         if in_memory || edge.buf.is_some() {
-            return;
+            return Need::Nothing;
         }
-        let is_first = edge.waiting.is_empty();
         edge.waiting.push(id);
-        if !is_first {
-            self.add_pending(id, 1);
-        } else if !self.read_block(id, volume, block, Then::Edge, step) {
-            self.zero_edge(volume, block, step);
+        if edge.waiting.len() > 1 {
+            Need::Wait
+        } else {
+            Need::Read
         }
     }
 
-    /// Fills the edge of a block with zeroes, because no disk has the block.
-    fn zero_edge(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
-        let volume = &mut self.volumes[volume];
-        let length = volume.block_size;
-        if let Some(edge) = volume.edges.get_mut(&block) {
-            let buf = step.buffers.allocate(length);
-            step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
-            (edge.buf, edge.waiting) = (Some(buf), Vec::new());
+    /// Fills the edge of a block with zeroes, because no disk has the block, and forgets who waited.
+    pub(super) fn zero(&mut self, block: u32, step: &mut Step<'_>) {
+        if let Some(edge) = self.edges.get_mut(&block) {
+            edge.buf = Some(zeroes(self.block_size, step));
+            edge.waiting.clear();
         }
     }
 
-    /// Passes an edge that a disk has read, or the disk's error, to the requests that wait for the edge.
-    pub(super) fn edge_read(
+    /// Keeps what a disk has read of a block, unless the read failed or no request needs it any more. Returns
+    /// the requests that waited for it.
+    pub(super) fn read(
         &mut self,
-        volume: usize,
         block: u32,
         buf: Buf,
         outcome: Outcome,
         step: &mut Step<'_>,
-    ) {
-        let Some(edge) = self.volumes[volume].edges.get_mut(&block) else {
+    ) -> Vec<ZioId> {
+        let Some(edge) = self.edges.get_mut(&block) else {
             step.free(buf);
-            return;
+            return Vec::new();
         };
         match outcome {
             Ok(()) => edge.buf = Some(buf),
             Err(_) => step.free(buf),
         }
-        for id in core::mem::take(&mut edge.waiting) {
-            self.one_less(id, outcome, step);
-        }
+        core::mem::take(&mut edge.waiting)
     }
 
     /// Returns a buffer with the old content of a block. The caller may change the buffer.
-    pub(super) fn take_edge(
-        &mut self,
-        volume: usize,
-        block: u32,
-        step: &mut Step<'_>,
-    ) -> Option<Buf> {
-        let volume = &mut self.volumes[volume];
-        let edge = volume.edges.get_mut(&block)?;
+    pub(super) fn take(&mut self, block: u32, step: &mut Step<'_>) -> Option<Buf> {
+        let edge = self.edges.get_mut(&block)?;
         if edge.users == 1 {
             return edge.buf.take();
         }
         let from = edge.buf?;
-        let to = step.buffers.allocate(volume.block_size);
+        let to = step.buffers.allocate(self.block_size);
         step.move_bytes(Move::Clone { from, to });
         Some(to)
     }
 
-    /// Notes that a request no longer needs its edges.
-    pub(super) fn release_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let request = &mut self.requests[id];
-        if !core::mem::take(&mut request.has_edges) {
-            return;
-        }
-        let volume = request.volume;
-        for block in self.edges_of(id) {
-            let edges = &mut self.volumes[volume].edges;
-            let Some(edge) = edges.get_mut(&block) else {
-                continue;
-            };
-            edge.users -= 1;
-            if edge.users == 0 {
-                let edge = edges.remove(&block);
-                let buf = edge.and_then(|edge| edge.buf);
-                buf.into_iter().for_each(|buf| step.free(buf));
-            }
-        }
-    }
-
-    /// Frees a version that has been written to the disks. If requests wait to replace a part of the block,
-    /// the content becomes their edge.
-    pub(super) fn let_go(
-        &mut self,
-        volume: usize,
-        block: u32,
-        content: Content,
-        step: &mut Step<'_>,
-    ) {
-        let volume = &mut self.volumes[volume];
-        let Some(edge) = volume.edges.get_mut(&block) else {
-            free_content(content, step);
+    /// Notes that a request no longer needs the edge of a block.
+    pub(super) fn release(&mut self, block: u32, step: &mut Step<'_>) {
+        let Some(edge) = self.edges.get_mut(&block) else {
             return;
         };
-        let length = volume.block_size;
-        if let Content::Bytes(buf) = content {
-            let before = edge.buf.replace(buf);
-            before.into_iter().for_each(|before| step.free(before));
-            return;
+        edge.users -= 1;
+        if edge.users == 0 {
+            edge.buf.into_iter().for_each(|buf| step.free(buf));
+            self.edges.remove(&block);
         }
-        let allocate = || step.buffers.allocate(length);
-        let buf = *edge.buf.get_or_insert_with(allocate);
-        step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
     }
 
-    /// The first and the last block of a write, each only if the write does not replace the whole block.
-    fn edges_of(&self, id: ZioId) -> impl Iterator<Item = u32> + use<> {
-        let request = &self.requests[id];
-        let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
-        let size = u64::from(size);
-        let (first, end) = (zio.offset / size, zio.offset + u64::from(zio.length));
-        let last = (end - 1) / size;
-        let cut = zio.op != Op::Trim;
-        let begins_within = cut && !zio.offset.is_multiple_of(size);
-        let ends_within = cut && !end.is_multiple_of(size);
-        let first_cut = begins_within || (first == last && ends_within);
-        let edges = [
-            first_cut.then_some(first as u32),
-            (ends_within && first != last).then_some(last as u32),
-        ];
-        edges.into_iter().flatten()
+    /// Takes the content of a version that has been written to the disks: as the edge of its block if
+    /// requests wait to replace a part of the block, and otherwise to free it.
+    pub(super) fn let_go(&mut self, block: u32, content: Content, step: &mut Step<'_>) {
+        let Some(edge) = self.edges.get_mut(&block) else {
+            step.free_content(content);
+            return;
+        };
+        match content {
+            Content::Bytes(buf) => {
+                let before = edge.buf.replace(buf);
+                before.into_iter().for_each(|before| step.free(before));
+            }
+            Content::Zero | Content::Trim => match edge.buf {
+                Some(buf) => zero(buf, self.block_size, step),
+                None => edge.buf = Some(zeroes(self.block_size, step)),
+            },
+        }
     }
+
+    /// The blocks of a range that have edges.
+    pub(super) fn of(&self, range: Range<u32>) -> Vec<u32> {
+        self.edges.range(range).map(|(block, _)| *block).collect()
+    }
+
+    /// Forgets all edges, at a power cut.
+    pub(super) fn clear(&mut self, step: &mut Step<'_>) {
+        let edges = core::mem::take(&mut self.edges);
+        let buffers = edges.into_values().filter_map(|edge| edge.buf);
+        buffers.for_each(|buf| step.free(buf));
+    }
+}
+
+fn zero(buf: Buf, length: u32, step: &mut Step<'_>) {
+    step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
+}
+
+/// A new buffer of zeroes.
+fn zeroes(length: u32, step: &mut Step<'_>) -> Buf {
+    let buf = step.buffers.allocate(length);
+    zero(buf, length, step);
+    buf
 }

@@ -192,9 +192,9 @@ impl Pool {
             ..
         } = self.writes[landed.write];
         let (end, mut at) = (block + count, landed.at);
-        let edges = self.volumes[volume].edges.range(at..end);
-        for block in edges.map(|(block, _)| *block).collect::<Vec<u32>>() {
-            self.let_go(volume, block, content, step);
+        let edges = &mut self.volumes[volume].edges;
+        for block in edges.of(at..end) {
+            edges.let_go(block, content, step);
         }
         while let Some(waiting) = self.volumes[volume].blocks.next_used(at..end) {
             if !self.jobs.touch() {

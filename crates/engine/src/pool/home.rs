@@ -180,13 +180,13 @@ impl Pool {
         }
         match write.cause {
             Cause::Through(zio) => {
-                free_content(write.content, step);
+                step.free_content(write.content);
                 let outcome = if write.failed { Err(Errno::Io) } else { Ok(()) };
                 self.one_less(zio, outcome, step);
                 return;
             }
             // `extent_written` handles the end of an extent's write.
-            Cause::Replaced | Cause::Extent(_) => free_content(write.content, step),
+            Cause::Replaced | Cause::Extent(_) => step.free_content(write.content),
             Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
             // The whole block is dirty again, although some sides have written it, because other sides have
             // not.
@@ -208,7 +208,7 @@ impl Pool {
         let drop = |block: &mut Block| block.set_version(slot_of(txg), None);
         volume.blocks.edit(write.block, drop);
         let rest = u64::from(volume.block_size - write.retired);
-        self.let_go(write.volume, write.block, write.content, step);
+        volume.edges.let_go(write.block, write.content, step);
         self.throttle.retired(step.now, txg, rest);
         self.block_settled(write.volume, write.block, txg, step);
     }
@@ -237,7 +237,7 @@ impl Pool {
             return;
         };
         let size = u64::from(target.block_size);
-        free_content(content, step);
+        step.free_content(content);
         self.throttle.retired(step.now, txg, size);
         self.block_settled(volume, block, txg, step);
     }
@@ -259,12 +259,6 @@ impl Pool {
             let cause = Cause::Dirty(txg);
             self.send(volume, (block, 1), content, cause, Class::AsyncWrite, step);
         }
-    }
-}
-
-pub(super) fn free_content(content: Content, step: &mut Step<'_>) {
-    if let Some(buf) = content.buf() {
-        step.free(buf);
     }
 }
 

@@ -13,6 +13,7 @@ mod edges;
 mod extent_home;
 mod extents;
 mod failure;
+mod fill;
 mod flush;
 mod home;
 mod job_parts;

@@ -204,7 +204,11 @@ impl Pool {
         match (read.then, outcome) {
             (Then::Edge, _) => {
                 let (volume, block) = (read.volume, read.block);
-                return self.edge_read(volume, block, read.buf, outcome, step);
+                let edges = &mut self.volumes[volume].edges;
+                for id in edges.read(block, read.buf, outcome, step) {
+                    self.one_less(id, outcome, step);
+                }
+                return;
             }
             (Then::Reply { at, length, to }, Ok(())) => {
                 let buf = read.buf;

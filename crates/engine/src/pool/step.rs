@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use super::blocks::Content;
 use super::queue::PickedId;
 use super::slab::Slab;
 use crate::bytes::{Buf, Move};
@@ -22,6 +23,10 @@ pub(crate) struct Step<'a> {
 impl Step<'_> {
     pub(super) fn move_bytes(&mut self, action: Move) {
         self.actions.push(Action::Move(action));
+    }
+
+    pub(super) fn free_content(&mut self, content: Content) {
+        content.buf().into_iter().for_each(|buf| self.free(buf));
     }
 
     pub(super) fn free(&mut self, buf: Buf) {

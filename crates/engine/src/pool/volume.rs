@@ -1,11 +1,10 @@
 //! A volume: a run of blocks on every member of its pool, and the versions of its blocks in memory.
 
-use alloc::collections::BTreeMap;
 use core::ops::Range;
 
-use super::block_io::Edge;
 use super::blocks::{BlockTable, Content, TXGS};
 use super::config::{VolumeConfig, WritePolicy};
+use super::edges::Edges;
 use super::extents::Extents;
 use super::locks::RangeLocks;
 use super::piece::{Piece, blocks_of, cut, is_long};
@@ -25,7 +24,7 @@ pub(super) struct Volume {
     pub(super) extents: Extents,
     pub(super) locks: RangeLocks,
     /// The old content of blocks that requests replace only in part.
-    pub(super) edges: BTreeMap<u32, Edge>,
+    pub(super) edges: Edges,
     /// Requests that wait until a block is on the disks.
     pub(super) watchers: Watchers,
     /// The number of blocks and extents whose last write to the disks failed.
@@ -44,7 +43,7 @@ impl Volume {
             blocks: BlockTable::default(),
             extents: Extents::default(),
             locks: RangeLocks::new(config),
-            edges: BTreeMap::new(),
+            edges: Edges::new(config.block_size),
             watchers: Watchers::default(),
             failing: 0,
             traffic: VolumeTraffic::default(),

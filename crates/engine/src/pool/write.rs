@@ -8,7 +8,6 @@
 use super::block_io::Cause;
 use super::blocks::{Block, Content};
 use super::config::WritePolicy;
-use super::home::free_content;
 use super::jobs::Job;
 use super::piece::Piece;
 use super::pool::Pool;
@@ -242,7 +241,7 @@ impl Pool {
         match self.volumes[volume].content(block, self.txgs.open()) {
             None => {
                 let size = self.volumes[volume].block_size;
-                let edge = self.take_edge(volume, block, step);
+                let edge = self.volumes[volume].edges.take(block, step);
                 edge.unwrap_or_else(|| step.buffers.allocate(size))
             }
             Some(content) => copy_of(content, self.volumes[volume].block_size, step),
@@ -259,7 +258,7 @@ impl Pool {
         };
         match under_way.filter(of_before) {
             Some(id) => self.replace_in_flight(id),
-            None => free_content(before, step),
+            None => step.free_content(before),
         }
     }
 }
