@@ -12,7 +12,7 @@ use super::stats::Class;
 use super::step::{Step, SyncFor, Work};
 use super::tag::Tag;
 use crate::time::Instant;
-use crate::zio::{Errno, Op, Outcome};
+use crate::zio::{Op, Outcome};
 
 /// Makes metadata dirty, and lets it go.
 impl Pool {
@@ -266,8 +266,7 @@ impl Pool {
         }
         let write = self.overhead.writes.remove(id);
         if write.repeats {
-            self.failing -= 1;
-            self.go_on(step);
+            self.repeated(step);
         }
         let Some(txg) = self.txgs.syncing() else {
             return;
@@ -285,11 +284,9 @@ impl Pool {
 
     fn beside_failed(&mut self, id: u32, step: &mut Step<'_>) {
         let had_failed = core::mem::replace(&mut self.overhead.writes[id].repeats, true);
-        self.failing += u32::from(!had_failed);
-        self.retry(Retry::Beside(id), step.now);
-        if self.tunables.fails_on_error() {
-            self.fail_held_back(Errno::Io, step);
-        }
+        let retry = Retry::Beside(id);
+        self.failures.failed(retry, had_failed, step.now);
+        self.fail_if_asked(step);
     }
 
     pub(super) fn repeat_beside(&mut self, id: u32, step: &mut Step<'_>) {

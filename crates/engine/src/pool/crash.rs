@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use super::block_io::Cause;
 use super::blocks::Block;
 use super::cut::{Cut, Stage};
+use super::failures::Failures;
 use super::jobs::Job;
 use super::pool::Pool;
 use super::request::Phase;
@@ -69,10 +70,8 @@ impl Pool {
         self.unplaced.clear();
         self.done_at_once.clear();
         self.jobs.waiting.clear();
-        self.retries.clear();
         self.unlocked.clear();
-        (self.stalled, self.lines) = (Line::EMPTY, Lines::default());
-        self.failing = 0;
+        self.failures = Failures::none();
         self.commit = None;
     }
 
@@ -82,6 +81,7 @@ impl Pool {
             volume: 0,
             at: 0,
             waiting: Line::EMPTY,
+            lines: Lines::default(),
         }));
     }
 }
@@ -173,7 +173,7 @@ impl Pool {
     fn start_next(&mut self, cut: &mut Cut, step: &mut Step<'_>) -> bool {
         // If other jobs of this step have let earlier requests go on, these requests go first.
         while self.resume_next(step) {}
-        let Some((id, ())) = self.lines.pop_front(&mut cut.waiting) else {
+        let Some((id, ())) = cut.lines.pop_front(&mut cut.waiting) else {
             return false;
         };
         let request = &self.requests[id];
@@ -193,14 +193,14 @@ impl Pool {
         };
         let request = &mut self.requests[id];
         request.go_to(Phase::Cut, now);
-        self.lines.push_back(&mut cut.waiting, id, ());
+        cut.lines.push_back(&mut cut.waiting, id, ());
         true
     }
 
     /// Removes a request from those that wait for the end of a cut.
     pub(super) fn leave_cut(&mut self, id: ZioId) {
         if let Some(cut) = &mut self.cut {
-            self.lines.take(&mut [&mut cut.waiting], id);
+            cut.lines.take(&mut [&mut cut.waiting], id);
         }
     }
 }

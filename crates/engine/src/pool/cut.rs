@@ -1,6 +1,6 @@
 //! The state of a power cut whose work takes several steps.
 
-use crate::lines::Line;
+use crate::lines::{Line, Lines};
 
 /// A power cut whose work has not ended.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub(super) struct Cut {
     pub(super) at: u32,
     /// Requests that came after the cut, in the order of arrival.
     pub(super) waiting: Line,
+    /// The requests of `waiting`.
+    pub(super) lines: Lines<()>,
 }
 
 /// The stages of a cut. A cut ends each stage for all volumes before it begins the next.

@@ -21,9 +21,7 @@ impl Pool {
             match request.phase {
                 Phase::Locking(next) => self.leave_lock_queue(*id, next),
                 Phase::Throttled => {}
-                Phase::Stalled => {
-                    self.lines.take(&mut [&mut self.stalled], *id);
-                }
+                Phase::Stalled => self.failures.leave(*id),
                 Phase::Cut => self.leave_cut(*id),
                 Phase::Reply => {}
                 Phase::Reading | Phase::Writing | Phase::Syncing => continue,
@@ -68,7 +66,7 @@ impl Pool {
         let waiting = self.requests.ids(held_back);
         self.throttle.forget(step.now, &waiting);
         for id in waiting {
-            self.lines.take(&mut [&mut self.stalled], id);
+            self.failures.leave(id);
             self.finish(id, Err(errno), step);
         }
     }

@@ -212,8 +212,7 @@ impl Pool {
         self.send_waiting(volume, block..end, step);
         if extent.failing {
             self.volumes[volume].failing -= 1;
-            self.failing -= 1;
-            self.go_on(step);
+            self.repeated(step);
         }
         None
     }
@@ -242,19 +241,15 @@ impl Pool {
         let (volume, start, end) = (write.volume, write.block, write.block + write.count);
         self.throttle.dirty_again(txg, retired);
         let target = &mut self.volumes[volume];
-        if let Some(extent) = target.extents.on_way(start)
-            && !core::mem::replace(&mut extent.failing, true)
-        {
-            target.failing += 1;
-            self.failing += 1;
-        }
-        self.retry(Retry::Extent(id), step.now);
+        let extent = target.extents.on_way(start);
+        let had_failed = extent.is_none_or(|extent| core::mem::replace(&mut extent.failing, true));
+        target.failing += u32::from(!had_failed);
+        let retry = Retry::Extent(id);
+        self.failures.failed(retry, had_failed, step.now);
         for zio in self.volumes[volume].take_watchers(start, end) {
             self.one_less(zio, Err(Errno::Io), step);
         }
-        if self.tunables.fails_on_error() {
-            self.fail_held_back(Errno::Io, step);
-        }
+        self.fail_if_asked(step);
     }
 
     pub(super) fn repeat_extent(&mut self, id: u32, step: &mut Step<'_>) {

@@ -8,22 +8,18 @@ use super::pool::Pool;
 use super::request::Phase;
 use super::stats::Class;
 use super::step::{Step, SyncFor};
-use crate::time::{Duration, Instant};
 use crate::zio::{Errno, ZioId};
 
 impl Pool {
     /// Keeps a block dirty after its write has failed, and schedules another write.
     pub(super) fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
-        if !target.blocks.edit(block, |block| block.set_failing(true)) {
-            target.failing += 1;
-            self.failing += 1;
-        }
-        self.retry(Retry::Block { volume, block }, step.now);
+        let had_failed = target.blocks.edit(block, |block| block.set_failing(true));
+        target.failing += u32::from(!had_failed);
+        let retry = Retry::Block { volume, block };
+        self.failures.failed(retry, had_failed, step.now);
         self.release_watchers(volume, block, Err(Errno::Io), step);
-        if self.tunables.fails_on_error() {
-            self.fail_held_back(Errno::Io, step);
-        }
+        self.fail_if_asked(step);
     }
 
     pub(super) fn block_works(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
@@ -32,24 +28,28 @@ impl Pool {
             return;
         }
         target.failing -= 1;
-        self.failing -= 1;
-        self.go_on(step);
+        self.repeated(step);
     }
 
-    /// Resumes the stalled writes once every write and sync that failed on a disk has been repeated
-    /// successfully.
-    pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
-        while !self.is_degraded()
-            && let Some((id, ())) = self.lines.pop_front(&mut self.stalled)
-        {
+    /// Notes that an operation that had failed has been repeated successfully. Once all have been, resumes
+    /// the stalled writes.
+    pub(super) fn repeated(&mut self, step: &mut Step<'_>) {
+        self.failures.repeated();
+        while let Some(id) = self.failures.pop_resumed() {
             self.ask(id, step);
         }
     }
 
-    /// Whether a write of acknowledged data, or a sync of a disk, has failed and has not yet been repeated
-    /// successfully.
+    /// Fails the writes that wait if the pool is degraded and the tunables say so (ZFS: `failmode`).
+    pub(super) fn fail_if_asked(&mut self, step: &mut Step<'_>) {
+        if self.is_degraded() && self.tunables.fails_on_error() {
+            self.fail_held_back(Errno::Io, step);
+        }
+    }
+
+    /// See [`Failures::is_degraded`](super::failures::Failures::is_degraded).
     pub(crate) fn is_degraded(&self) -> bool {
-        self.failing > 0
+        self.failures.is_degraded()
     }
 
     /// Stalls a client's write to a degraded pool, or fails the write at once if the tunables say so (ZFS:
@@ -61,15 +61,11 @@ impl Pool {
         }
         let request = &mut self.requests[id];
         request.go_to(Phase::Stalled, step.now);
-        self.lines.push_back(&mut self.stalled, id, ());
+        self.failures.stall(id);
     }
 
     pub(super) fn repeat_failed(&mut self, step: &mut Step<'_>) {
-        while let Some((at, retry)) = self.retries.front().copied() {
-            if at > step.now {
-                break;
-            }
-            self.retries.pop_front();
+        while let Some(retry) = self.failures.pop_due(step.now) {
             match retry {
                 Retry::Commit { disk } => self.sync_disk(disk, SyncFor::Txg, step),
                 Retry::Block { volume, block } => self.repeat_block(volume, block, step),
@@ -85,12 +81,4 @@ impl Pool {
             self.block_works(volume, block, step);
         }
     }
-
-    /// Schedules a failed operation to be repeated.
-    pub(super) fn retry(&mut self, what: Retry, now: Instant) {
-        self.retries.push_back((now + RETRY_AFTER, what));
-    }
 }
-
-/// How long the pool waits before it repeats a failed write.
-const RETRY_AFTER: Duration = Duration::from_secs(1);

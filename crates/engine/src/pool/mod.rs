@@ -13,6 +13,7 @@ mod edges;
 mod extent_home;
 mod extents;
 mod failure;
+mod failures;
 mod fill;
 mod flush;
 mod home;

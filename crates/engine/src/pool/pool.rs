@@ -12,10 +12,11 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::block_io::{BlockRead, BlockWrite, Retry};
+use super::block_io::{BlockRead, BlockWrite};
 use super::block_map::BlockMap;
 use super::config::{PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy};
 use super::cut::Cut;
+use super::failures::Failures;
 use super::jobs::{Jobs, TOUCHED_MAX};
 use super::limits::{check_layout, limits};
 use super::mirrors::Mirrors;
@@ -31,7 +32,6 @@ use super::txg::Txgs;
 use super::unplaced::Unplaced;
 use super::volume::Volume;
 use crate::command::Action;
-use crate::lines::{Line, Lines};
 use crate::time::Instant;
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
@@ -54,17 +54,9 @@ pub(crate) struct Pool {
     pub(super) requests: Requests,
     pub(super) writes: Slab<BlockWrite>,
     pub(super) reads: Slab<BlockRead>,
-    /// Failed operations to repeat, in the order of their times.
-    pub(super) retries: VecDeque<(Instant, Retry)>,
+    pub(super) failures: Failures,
     /// Requests that are next for a lock, and that this step still has to resume.
     pub(super) unlocked: VecDeque<ZioId>,
-    /// Clients' writes that wait until the pool is no longer degraded.
-    pub(super) stalled: Line,
-    /// The requests of `stalled`, and those that wait for the end of a cut.
-    pub(super) lines: Lines<()>,
-    /// The number of blocks and extents whose last write failed, plus the number of disks whose last sync
-    /// failed. The pool is degraded while any are left.
-    pub(super) failing: u32,
     /// How many disks must still sync for the syncing txg; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,
     /// For each disk, the writes of a sync. The lists are kept only for their memory.
@@ -136,11 +128,8 @@ impl Pool {
             requests: Requests::default(),
             writes: Slab::default(),
             reads: Slab::default(),
-            retries: VecDeque::new(),
+            failures: Failures::none(),
             unlocked: VecDeque::new(),
-            stalled: Line::EMPTY,
-            lines: Lines::default(),
-            failing: 0,
             commit: None,
             deadline: Instant::NEVER,
             jobs: Jobs::default(),
@@ -294,9 +283,7 @@ impl Pool {
         self.throttle.tuned(step.now, &self.tunables);
         self.decide_overhead();
         self.sync_if_full();
-        if self.is_degraded() && self.tunables.fails_on_error() {
-            self.fail_held_back(Errno::Io, step);
-        }
+        self.fail_if_asked(step);
         self.pump_all(step);
         self.settle(step);
         Ok(())
@@ -347,7 +334,7 @@ impl Pool {
 
     /// The engine asks for the deadline after every step, so each step computes it once.
     fn find_deadline(&self, now: Instant) -> Instant {
-        let retry = self.retries.front().map_or(Instant::NEVER, |(at, _)| *at);
+        let retry = self.failures.next_retry();
         let wake = self.throttle.next_wake().unwrap_or(Instant::NEVER);
         let timer = self.txgs.next_deadline(self.txg_timeout());
         let mirrors = self.mirrors.as_ref();

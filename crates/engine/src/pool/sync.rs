@@ -13,7 +13,7 @@ use super::tunable::Tunable;
 use super::volume::slot_of;
 use crate::bytes::{Move, Span};
 use crate::time::{Duration, Instant};
-use crate::zio::{Errno, Outcome};
+use crate::zio::Outcome;
 
 impl Pool {
     /// Moves the txgs one step further towards the disks, if a step is due. Returns whether it has moved
@@ -150,16 +150,13 @@ impl Pool {
         let failed = outcome.is_err();
         let had_failed = core::mem::replace(&mut self.disks[disk].sync_failed, failed);
         if failed {
-            self.failing += u32::from(!had_failed);
-            self.retry(Retry::Commit { disk }, step.now);
-            if self.tunables.fails_on_error() {
-                self.fail_held_back(Errno::Io, step);
-            }
+            let retry = Retry::Commit { disk };
+            self.failures.failed(retry, had_failed, step.now);
+            self.fail_if_asked(step);
             return;
         }
         if had_failed {
-            self.failing -= 1;
-            self.go_on(step);
+            self.repeated(step);
         }
         self.commit = self.commit.map(|left| left - 1);
         if self.commit != Some(0) {
