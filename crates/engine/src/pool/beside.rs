@@ -125,7 +125,7 @@ impl Pool {
             });
             let queued = self.queued_beside(id);
             for disk in self.map.sides(self.overhead.writes[id].member) {
-                self.batches[*disk].push(queued);
+                self.disks[*disk].queue.enlist(queued);
             }
         }
     }

@@ -15,6 +15,7 @@ use super::jobs::Job;
 use super::pool::Pool;
 use super::request::Phase;
 use super::step::Step;
+use super::unplaced::Unplaced;
 use super::volume::Volume;
 use crate::command::Action;
 use crate::lines::{Line, Lines};
@@ -67,8 +68,7 @@ impl Pool {
             mirrors.buf().into_iter().for_each(|buf| step.free(buf));
             mirrors.power_cut();
         }
-        self.unplaced.clear();
-        self.done_at_once.clear();
+        self.unplaced = Unplaced::default();
         self.jobs.waiting.clear();
         self.unlocked.clear();
         self.failures = Failures::none();

@@ -30,7 +30,7 @@ impl Pool {
         let write = &self.writes[id];
         match write.unplaced {
             true => self.unplaced.push(id, write.class),
-            false => self.done_at_once.push_back(id),
+            false => self.unplaced.push_done(id),
         }
         false
     }
@@ -108,7 +108,7 @@ impl Pool {
     /// Ends a write that has nothing to do, because no disk has its blocks. Returns whether there was a
     /// write to end.
     pub(super) fn end_done_at_once(&mut self, step: &mut Step<'_>) -> bool {
-        let id = self.done_at_once.pop_front();
+        let id = self.unplaced.pop_done();
         if let Some(id) = id {
             self.end_write(id, step);
         }

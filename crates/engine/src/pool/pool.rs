@@ -21,7 +21,7 @@ use super::jobs::{Jobs, TOUCHED_MAX};
 use super::limits::{check_layout, limits};
 use super::mirrors::Mirrors;
 use super::overhead::Overhead;
-use super::queue::{Limits, Queue, Queued};
+use super::queue::{Limits, Queue};
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
 use super::stats::QueueState;
@@ -43,8 +43,6 @@ pub(crate) struct Pool {
     pub(super) unplaced: Unplaced,
     /// `None` if all members are single disks.
     pub(super) mirrors: Option<Box<Mirrors>>,
-    /// Writes that have nothing to do: trims and zeroes of blocks that no disk has.
-    pub(super) done_at_once: VecDeque<u32>,
     pub(super) throttle_config: ThrottleConfig,
     pub(super) tunables: Tunables,
     pub(super) throttle: Throttle,
@@ -59,8 +57,6 @@ pub(crate) struct Pool {
     pub(super) unlocked: VecDeque<ZioId>,
     /// How many disks must still sync for the syncing txg; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,
-    /// For each disk, the writes of a sync. The lists are kept only for their memory.
-    pub(super) batches: Vec<Vec<Queued>>,
     deadline: Instant,
     /// Work on many blocks, which takes more than one step.
     pub(super) jobs: Jobs,
@@ -116,8 +112,6 @@ impl Pool {
             map: BlockMap::new(&config),
             unplaced: Unplaced::default(),
             mirrors: Mirrors::new(config.members.iter().map(|sides| sides_of(sides))),
-            done_at_once: VecDeque::new(),
-            batches: disks.iter().map(|_| Vec::new()).collect(),
             disks: disks.iter().map(leaf).collect(),
             throttle_config: config.throttle,
             throttle: Throttle::new(config.throttle, &config.tunables, Txgs::FIRST),

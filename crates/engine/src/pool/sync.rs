@@ -63,9 +63,8 @@ impl Pool {
 
     /// Puts the batches into the queues of their disks. None of these writes goes to a disk yet.
     pub(super) fn push_batches(&mut self, now: Instant) {
-        for (leaf, batch) in self.disks.iter_mut().zip(&mut self.batches) {
-            leaf.queue.push_batch(now, batch);
-            batch.clear();
+        for leaf in &mut self.disks {
+            leaf.queue.push_batch(now);
         }
     }
 
@@ -96,7 +95,7 @@ impl Pool {
     fn enlist_part(&mut self, id: u32, part: Part) {
         let queued = self.queued_write(id, part);
         for disk in self.map.sides(part.member) {
-            self.batches[*disk].push(queued);
+            self.disks[*disk].queue.enlist(queued);
         }
     }
 

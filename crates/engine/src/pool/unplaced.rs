@@ -9,6 +9,8 @@ use super::stats::Class;
 pub(super) struct Unplaced {
     sync: VecDeque<u32>,
     other: VecDeque<u32>,
+    /// Writes that need no place and have nothing to do: trims and zeroes of blocks that no disk has.
+    done_at_once: VecDeque<u32>,
 }
 
 impl Unplaced {
@@ -40,7 +42,12 @@ impl Unplaced {
         None
     }
 
-    pub(super) fn clear(&mut self) {
-        (self.sync, self.other) = Default::default();
+    /// Notes a write that has nothing to do.
+    pub(super) fn push_done(&mut self, id: u32) {
+        self.done_at_once.push_back(id);
+    }
+
+    pub(super) fn pop_done(&mut self) -> Option<u32> {
+        self.done_at_once.pop_front()
     }
 }

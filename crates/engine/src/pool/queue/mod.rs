@@ -16,6 +16,8 @@ mod sorted;
 mod tests;
 mod waiting;
 
+use alloc::vec::Vec;
+
 use crate::pool::stats::{Class, QueueStats, Traffic};
 use crate::time::Instant;
 use crate::zio::{DiskId, Op, Outcome};
@@ -30,6 +32,8 @@ use waiting::{END, Waiting};
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: Waiting,
+    /// The I/Os of a sync that are to be queued at once.
+    batch: Vec<Queued>,
     rule: Rule,
     issued: Slab<Issued>,
     /// Where the last picked I/O ends.
@@ -54,6 +58,7 @@ impl Queue {
     pub(crate) fn new(disk: DiskId) -> Queue {
         Queue {
             waiting: Waiting::default(),
+            batch: Vec::new(),
             rule: Rule::default(),
             issued: Slab::default(),
             last_end: 0,
@@ -79,12 +84,21 @@ impl Queue {
         self.waiting.push(now, io);
     }
 
-    /// Queues many I/Os at once, sorted by offset, because that is the fastest order.
-    pub(crate) fn push_batch(&mut self, now: Instant, batch: &mut [Queued]) {
+    /// Adds an I/O to the batch of the disk.
+    #[inline]
+    pub(crate) fn enlist(&mut self, io: Queued) {
+        self.batch.push(io);
+    }
+
+    /// Queues the batch, sorted by offset, because that is the fastest order.
+    pub(crate) fn push_batch(&mut self, now: Instant) {
+        let mut batch = core::mem::take(&mut self.batch);
         batch.sort_unstable_by_key(|io| (io.offset, io.tag));
-        for io in batch {
-            self.push(now, *io);
+        for io in batch.drain(..) {
+            self.push(now, io);
         }
+        // The list is kept for its memory.
+        self.batch = batch;
     }
 
     /// Picks the next I/O for the disk, or returns `None`. After `None`, call this function again only when

@@ -123,8 +123,9 @@ impl Pair {
     fn push_batch(&mut self) {
         let class = Class::ALL[self.random.below(5) as usize];
         let mut batch: Vec<Queued> = (0..self.below(40)).map(|_| self.io(class)).collect();
-        self.queue.push_batch(at(self.now), &mut batch);
-        assert!(batch.is_sorted_by_key(|io| io.offset));
+        batch.iter().for_each(|io| self.queue.enlist(*io));
+        self.queue.push_batch(at(self.now));
+        batch.sort_by_key(|io| (io.offset, io.tag));
         for io in batch {
             self.naive.push(self.now, io);
         }
