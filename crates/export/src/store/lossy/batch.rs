@@ -1,4 +1,4 @@
-//! Batches of work that a lossy store asks of the medium below it. Adjacent sectors become one write.
+//! Batches of work that a lossy store asks of the medium below it. Adjacent runs become one write.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -134,14 +134,17 @@ impl Run {
     fn write(&self, medium: &mut impl Medium) -> Outcome {
         match &self.parts[..] {
             [] => medium.zero(self.at.start, self.at.end - self.at.start),
-            [(data, part)] => medium.write(self.at.start, &data[part.clone()]),
-            parts => {
-                let slices: Vec<&[u8]> = parts
-                    .iter()
-                    .map(|(data, part)| &data[part.clone()])
-                    .collect();
-                medium.write(self.at.start, &slices.concat())
+            parts if parts.len() > 1 && medium.waits() => {
+                let slices = parts.iter().map(|(data, part)| &data[part.clone()]);
+                medium.write(self.at.start, &slices.collect::<Vec<_>>().concat())
             }
+            parts => parts
+                .iter()
+                .try_fold(self.at.start, |at, (data, part)| {
+                    let done = medium.write(at, &data[part.clone()]);
+                    done.map(|()| at + part.len() as u64)
+                })
+                .map(drop),
         }
     }
 }

@@ -11,18 +11,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dashpot_engine::Instant;
+use smallvec::SmallVec;
 
-use super::super::pieces::pieces;
 use super::batch::{Batch, Settled};
-use super::disk_sectors::{SECTOR, length_of};
-use super::sector::{Sector, State, Version, Writes};
+use super::disk_sectors::SECTOR;
+use super::run::{Before, Run, State, Version, Writes};
 use super::write::{Asker, Write};
 
 #[derive(Debug)]
 pub(super) struct Cache {
     /// The disk's size in bytes. The last sector ends at the end of the disk.
     pub(super) size: u64,
-    pub(super) sectors: BTreeMap<u64, Sector>,
+    /// By their first sectors. No two runs share a sector.
+    pub(super) runs: BTreeMap<u64, Run>,
     pub(super) writes: Writes,
     /// The number of the next write.
     next: u64,
@@ -30,6 +31,14 @@ pub(super) struct Cache {
     bytes: u64,
     /// When the flush arrived that covers most, of those whose clients were told.
     pub(super) covered: Option<Instant>,
+}
+
+/// The runs that a batch looks at.
+#[derive(Debug, Default)]
+pub(super) struct Visits {
+    /// Their sectors. Runs that lie side by side are one range.
+    ranges: Vec<Range<u64>>,
+    count: u64,
 }
 
 /// The writes that a batch moves to the medium, besides the durable ones.
@@ -56,7 +65,7 @@ impl Cache {
     pub(super) fn new(size: u64) -> Cache {
         Cache {
             size,
-            sectors: BTreeMap::new(),
+            runs: BTreeMap::new(),
             writes: Writes::new(),
             next: 0,
             bytes: 0,
@@ -80,12 +89,7 @@ impl Cache {
     ) -> u64 {
         let number = self.next;
         self.next += 1;
-        let mut versions = 0;
-        for (index, range) in pieces(SECTOR, offset, length) {
-            let sector = self.sectors.entry(index).or_default();
-            sector.versions.push(Version::new(number, &range));
-            versions += 1;
-        }
+        let versions = self.add_versions(number, offset..offset + length);
         if versions > 0 {
             let write = Write {
                 client: asker.client,
@@ -104,6 +108,57 @@ impl Cache {
         number
     }
 
+    /// Adds a version of a write to each run that it touches, and runs where there are none. Returns how many
+    /// versions the write has.
+    fn add_versions(&mut self, number: u64, at: Range<u64>) -> u64 {
+        let sectors = at.start / SECTOR..at.end.div_ceil(SECTOR);
+        if at.is_empty() {
+            return 0;
+        }
+        self.split(sectors.start);
+        self.split(sectors.end);
+        let (mut next, mut gaps) = (sectors.start, Vec::new());
+        for (index, run) in self.runs.range(sectors.clone()) {
+            if next < *index {
+                gaps.push(next..*index);
+            }
+            next = index + run.sectors();
+        }
+        if next < sectors.end {
+            gaps.push(next..sectors.end);
+        }
+        for gap in gaps {
+            let end = self.size.min(gap.end * SECTOR);
+            self.runs
+                .insert(gap.start, Run::new(end - gap.start * SECTOR));
+        }
+        let mut versions = 0;
+        for (index, run) in self.runs.range_mut(sectors) {
+            let start = index * SECTOR;
+            let within = |at: u64| at.saturating_sub(start).min(run.length) as usize;
+            let range = within(at.start)..within(at.end);
+            run.versions.push(Version::new(number, &range));
+            versions += 1;
+        }
+        versions
+    }
+
+    /// Splits the run that has this sector and an earlier one, so that a run may begin with the sector.
+    pub(super) fn split(&mut self, sector: u64) {
+        let Some((first, run)) = self.runs.range_mut(..sector).next_back() else {
+            return;
+        };
+        if first + run.sectors() <= sector {
+            return;
+        }
+        let mut counts = Vec::new();
+        let tail = run.split_off((sector - first) * SECTOR, &mut counts);
+        self.runs.insert(sector, tail);
+        for (number, count) in counts {
+            self.count(number, count);
+        }
+    }
+
     /// Passes the cached bytes of a range to `paint`, oldest first, each with its place in the range. `None`
     /// stands for zeroes.
     pub(super) fn paint(
@@ -113,10 +168,13 @@ impl Cache {
         mut paint: impl FnMut(Range<usize>, Option<&[u8]>),
     ) {
         let end = offset + length;
-        for (index, sector) in self.sectors.range(offset / SECTOR..end.div_ceil(SECTOR)) {
+        let first = self.runs.range(..=offset / SECTOR).next_back();
+        let first = first.map_or(0, |(index, _)| *index);
+        for (index, run) in self.runs.range(first..end.div_ceil(SECTOR)) {
             let start = index * SECTOR;
-            let part = offset.saturating_sub(start) as usize..(end - start).min(SECTOR) as usize;
-            sector.paint(*index, &part, &self.writes, |range, bytes| {
+            let within = |at: u64| at.saturating_sub(start).min(run.length) as usize;
+            let part = within(offset)..within(end);
+            run.paint(*index, &part, &self.writes, |range, bytes| {
                 let at = |within: usize| (start + within as u64 - offset) as usize;
                 paint(at(range.start)..at(range.end), bytes);
             });
@@ -138,79 +196,70 @@ impl Cache {
         self.writes.values_mut().for_each(|write| write.sure = true);
     }
 
-    /// Makes a batch of the first sectors of a range, and takes them out of the range. Returns the sectors
-    /// that it has looked at, too.
-    pub(super) fn collect(&mut self, left: &mut Range<u64>, choice: &Choice) -> (Batch, Vec<u64>) {
-        let (mut batch, mut visits) = (Batch::default(), Vec::new());
-        let from = std::mem::replace(&mut left.start, left.end);
-        for (index, sector) in self.sectors.range_mut(from..left.end) {
-            if visits.len() == VISITS || batch.moves >= BATCH {
-                left.start = *index;
-                break;
+    /// Makes a batch of the first runs of a range, and takes them out of the range. Returns the runs that it
+    /// has looked at, too.
+    pub(super) fn collect(&mut self, left: &mut Range<u64>, choice: &Choice) -> (Batch, Visits) {
+        let (mut batch, mut visits) = (Batch::default(), Visits::default());
+        let end = left.end;
+        while let Some((index, run)) = self.runs.range(left.clone()).next() {
+            let index = *index;
+            if visits.count == VISITS || batch.moves >= BATCH {
+                left.start = index;
+                return (batch, visits);
             }
-            visits.push(*index);
-            let place = index * SECTOR..index * SECTOR + length_of(*index, self.size) as u64;
-            take(
-                sector,
-                place,
-                &self.writes,
-                self.covered,
-                choice,
-                &mut batch,
-            );
+            if run.length > RUN {
+                self.split(index + RUN / SECTOR);
+            }
+            let Some(run) = self.runs.get_mut(&index) else {
+                break;
+            };
+            let next = index + run.sectors();
+            // A later write may have made a run that goes on beyond the range.
+            left.start = next.min(end);
+            visits.add(index..next);
+            take(run, index, &self.writes, self.covered, choice, &mut batch);
         }
+        left.start = end;
         (batch, visits)
     }
 
-    /// Takes the result of a batch for the sectors that it has looked at.
-    pub(super) fn settled(&mut self, visits: &[u64], settled: &Settled) {
+    /// Takes the result of a batch for the runs that it has looked at. Since then, writes may have split them.
+    pub(super) fn settled(&mut self, visits: &Visits, settled: &Settled) {
         let mut rest = settled.before.as_deref().unwrap_or_default();
-        for index in visits {
-            let Some(sector) = self.sectors.get_mut(index) else {
-                continue;
-            };
-            if std::mem::take(&mut sector.reads_before) {
-                let length = length_of(*index, self.size).min(rest.len());
-                let (before, tail) = rest.split_at(length);
-                rest = tail;
-                if settled.before.is_some() {
-                    sector.before = Some(before.into());
+        let is_there = settled.outcome.is_ok();
+        for range in &visits.ranges {
+            for (_, run) in self.runs.range_mut(range.clone()) {
+                if std::mem::take(&mut run.reads_before) {
+                    let (before, tail) = rest.split_at(rest.len().min(run.length as usize));
+                    rest = tail;
+                    if settled.before.is_some() {
+                        run.before = Some(Before::new(before.into()));
+                    }
                 }
+                run.settled(is_there);
             }
-            let is_there = settled.outcome.is_ok();
-            let mut settling = sector.versions.iter_mut();
-            let settling = settling.by_ref().filter(|one| one.state == State::Settling);
-            let mut is_touched = sector.stale;
-            for version in settling {
-                is_touched = true;
-                version.state = if is_there {
-                    State::Settled
-                } else {
-                    State::Cached
-                };
-            }
-            // After a failure the medium may have any part of the batch.
-            sector.stale = !is_there && is_touched && sector.before.is_some();
         }
         self.clean(visits);
     }
 
-    /// Takes the durable versions that the medium has out of these sectors.
-    fn clean(&mut self, indexes: &[u64]) {
-        let mut counts = Vec::new();
-        for index in indexes {
-            let Some(sector) = self.sectors.get_mut(index) else {
-                continue;
-            };
-            let writes = &self.writes;
-            let is_durable = |number| {
-                let write = writes.get(&number);
-                write.is_none_or(|write| write.is_durable(self.covered))
-            };
-            sector.clean(*index, writes, is_durable, &mut counts);
-            if sector.is_empty() {
-                self.sectors.remove(index);
+    /// Takes the durable versions that the medium has out of these runs.
+    fn clean(&mut self, visits: &Visits) {
+        let (mut counts, mut empty) = (Vec::new(), Vec::new());
+        for range in &visits.ranges {
+            for (index, run) in self.runs.range_mut(range.clone()) {
+                let writes = &self.writes;
+                let is_durable = |number| {
+                    let write = writes.get(&number);
+                    write.is_none_or(|write| write.is_durable(self.covered))
+                };
+                run.clean(*index, writes, is_durable, &mut counts);
+                if run.is_empty() {
+                    empty.push(*index);
+                }
             }
+        }
+        for index in empty {
+            self.runs.remove(&index);
         }
         for (number, count) in counts {
             self.count(number, count);
@@ -229,60 +278,74 @@ impl Cache {
     }
 }
 
-/// Adds to a batch what the medium lacks of a sector.
+impl Visits {
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds a run that comes after the others.
+    fn add(&mut self, sectors: Range<u64>) {
+        self.count += 1;
+        match self.ranges.last_mut() {
+            Some(last) if last.end == sectors.start => last.end = sectors.end,
+            _ => self.ranges.push(sectors),
+        }
+    }
+}
+
+/// Adds to a batch what the medium lacks of a run.
 fn take(
-    sector: &mut Sector,
-    place: Range<u64>,
+    run: &mut Run,
+    index: u64,
     writes: &Writes,
     covered: Option<Instant>,
     choice: &Choice,
     batch: &mut Batch,
 ) {
-    let index = place.start / SECTOR;
-    let durable = |number: u64| {
-        writes
-            .get(&number)
-            .is_some_and(|write| write.is_durable(covered))
-    };
-    let chosen = |one: &Version| {
-        let has = || {
-            writes
-                .get(&one.number)
-                .is_some_and(|write| choice.has(one.number, write))
-        };
-        one.state == State::Settled || durable(one.number) || has()
-    };
-    let lacks = |one: &Version| one.state == State::Cached && chosen(one);
-    if !sector.stale && !sector.versions.iter().any(lacks) {
+    let start = index * SECTOR;
+    let place = start..start + run.length;
+    let durable = |write: &Write| write.is_durable(covered);
+    let mut wanted = SmallVec::<[_; 1]>::new();
+    let (mut lacks, mut loses) = (false, false);
+    for version in &run.versions {
+        let write = writes.get(&version.number);
+        let is_durable = write.is_some_and(durable);
+        let chosen = || write.is_some_and(|write| choice.has(version.number, write));
+        let is_wanted = version.state == State::Settled || is_durable || chosen();
+        let is_new = is_wanted && version.state == State::Cached;
+        lacks |= is_new;
+        loses |= is_new && !is_durable;
+        wanted.push(write.filter(|_| is_wanted));
+    }
+    if !run.stale && !lacks {
         return;
     }
-    let loses = |one: &Version| lacks(one) && !durable(one.number);
-    if sector.before.is_none() && sector.versions.iter().any(loses) {
-        sector.reads_before = true;
+    if run.before.is_none() && loses {
+        run.reads_before = true;
         batch.read_before(place.clone());
     }
-    if let Some(before) = sector.before.as_ref().filter(|_| sector.stale) {
-        batch.write(place.clone(), Some((before, 0..before.len())));
+    if let Some(before) = run.before.as_ref().filter(|_| run.stale) {
+        batch.write(place.clone(), Some(before.source()));
     }
-    for version in &mut sector.versions {
-        if !chosen(version) {
+    for (version, write) in run.versions.iter_mut().zip(wanted) {
+        let Some(write) = write else {
             continue;
-        }
+        };
         if version.state == State::Cached {
             version.state = State::Settling;
         }
-        if let Some(write) = writes.get(&version.number) {
-            let range = version.range();
-            let at = place.start + range.start as u64..place.start + range.end as u64;
-            let data = write.data.as_ref();
-            batch.write(at, data.map(|data| (data, write.place(index, &range))));
-        }
+        let range = version.range();
+        let at = start + range.start as u64..start + range.end as u64;
+        let data = write.data.as_ref();
+        batch.write(at, data.map(|data| (data, write.place(index, &range))));
     }
 }
 
 /// The cache holds this many bytes of writes.
 pub(super) const MOST: u64 = 64 << 20;
-/// A batch looks at this many sectors at most.
-const VISITS: usize = 8 << 10;
+/// A batch looks at this many runs at most.
+const VISITS: u64 = 1 << 10;
 /// A batch moves about this many bytes at most.
 const BATCH: u64 = 1 << 20;
+/// A batch takes at most this many bytes of a run. In tests runs are split often.
+const RUN: u64 = if cfg!(test) { 3 * SECTOR } else { 256 << 10 };

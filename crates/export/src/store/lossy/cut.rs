@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use dashpot_engine::{Instant, Random};
 
 use super::super::pieces::pieces;
+use super::bytes::Bytes;
 use super::cache::Cache;
 use super::disk_sectors::SECTOR;
-use super::sector::{Bytes, Sector, State, Version, Writes};
+use super::run::{Run, State, Version, Writes};
 use super::write::Write;
 use crate::power::{Cut, Keep, Loss, LostWrite};
 
@@ -49,9 +50,12 @@ impl Cache {
         let fates = Fates::draw(&self.writes, self.covered, pending, cut);
         let mut left = BTreeMap::<u64, Left>::new();
         let mut lost = Vec::new();
-        for (index, sector) in &mut self.sectors {
-            count_sector(*index, sector, &fates, &mut left);
-            lose_versions(*index, sector, &fates, &mut lost);
+        if let Some(unit) = fates.tear {
+            self.split_all(unit / SECTOR);
+        }
+        for (index, run) in &mut self.runs {
+            count_run(*index, run, &fates, &mut left);
+            lose_versions(*index, run, &fates, &mut lost);
         }
         let loss = self.describe(cut, &fates, &left, now);
         for (number, write) in &mut self.writes {
@@ -60,8 +64,20 @@ impl Cache {
         for number in lost {
             self.count(number, -1);
         }
-        self.sectors.retain(|_, sector| !sector.is_empty());
+        self.runs.retain(|_, run| !run.is_empty());
         loss
+    }
+
+    /// Splits all runs at the multiples of this many sectors.
+    fn split_all(&mut self, unit: u64) {
+        let runs = self.runs.iter();
+        let places = runs.flat_map(|(first, run)| {
+            let places = first / unit + 1..(first + run.sectors()).div_ceil(unit);
+            places.map(|place| place * unit)
+        });
+        for place in places.collect::<Vec<_>>() {
+            self.split(place);
+        }
     }
 
     fn describe(&self, cut: &Cut, fates: &Fates, left: &BTreeMap<u64, Left>, now: Instant) -> Loss {
@@ -97,11 +113,11 @@ impl Cache {
     }
 }
 
-/// Counts the bytes of a sector that are missing, and those that have survived. A byte counts for the newest
+/// Counts the bytes of a run that are missing, and those that have survived. A byte counts for the newest
 /// surviving write, and for the newer writes that are lost.
-fn count_sector(index: u64, sector: &Sector, fates: &Fates, left: &mut BTreeMap<u64, Left>) {
+fn count_run(index: u64, run: &Run, fates: &Fates, left: &mut BTreeMap<u64, Left>) {
     let (mut survivors, mut durable) = (Bytes::default(), Bytes::default());
-    for version in sector.versions.iter().rev() {
+    for version in run.versions.iter().rev() {
         let range = version.range();
         let fate = fates.of(version.number, index);
         let left = left.entry(version.number).or_default();
@@ -118,16 +134,16 @@ fn count_sector(index: u64, sector: &Sector, fates: &Fates, left: &mut BTreeMap<
     }
 }
 
-/// Takes the lost versions out of a sector. Adds the number of each to `lost`.
-fn lose_versions(index: u64, sector: &mut Sector, fates: &Fates, lost: &mut Vec<u64>) {
+/// Takes the lost versions out of a run. Adds the number of each to `lost`.
+fn lose_versions(index: u64, run: &mut Run, fates: &Fates, lost: &mut Vec<u64>) {
     let is_lost = |one: &Version| fates.of(one.number, index) == Fate::Lost;
     let lost_before = lost.len();
-    for version in sector.versions.iter().filter(|one| is_lost(one)) {
+    for version in run.versions.iter().filter(|one| is_lost(one)) {
         lost.push(version.number);
-        sector.stale |= version.state != State::Cached;
+        run.stale |= version.state != State::Cached;
     }
     if lost.len() > lost_before {
-        sector.versions.retain(|one| !is_lost(one));
+        run.versions.retain(|one| !is_lost(one));
     }
 }
 
@@ -136,17 +152,16 @@ impl Fates {
     fn draw(writes: &Writes, covered: Option<Instant>, pending: &HashSet<u64>, cut: &Cut) -> Fates {
         let mut random = Random::new(cut.seed);
         let mut drawn = BTreeMap::new();
+        // Only a random choice tells the pieces of a write apart.
+        let tear = cut.tear.filter(|_| cut.keep == Keep::Random);
         for (number, write) in writes {
-            let unit = cut.tear.unwrap_or(u64::MAX);
+            let unit = tear.unwrap_or(u64::MAX);
             let count = pieces(unit, write.offset, write.length).count();
             let stays = pending.contains(number);
             let fates = (0..count).map(|_| fate(write, covered, stays, cut.keep, &mut random));
             drawn.insert(*number, (write.offset / unit, fates.collect()));
         }
-        Fates {
-            tear: cut.tear,
-            drawn,
-        }
+        Fates { tear, drawn }
     }
 
     fn of(&self, number: u64, sector: u64) -> Fate {

@@ -14,10 +14,11 @@
 //! little at a time if the medium is in memory, and hands to worker threads otherwise.
 
 mod batch;
+mod bytes;
 mod cache;
 mod cut;
 mod disk_sectors;
-mod sector;
+mod run;
 mod task;
 mod tasks;
 mod write;
@@ -28,7 +29,7 @@ use std::ops::Range;
 use dashpot_engine::{Instant, ZioId};
 use smallvec::{SmallVec, smallvec};
 
-use self::cache::Cache;
+use self::cache::{Cache, Visits};
 use self::task::{Kind, Task};
 use self::write::Write;
 use super::medium::Medium;
@@ -46,8 +47,8 @@ pub(crate) struct Lossy<M> {
     cache: Cache,
     /// The tasks that are left, in order.
     tasks: VecDeque<Task>,
-    /// The sectors of the batch that is at the medium. They belong to the first task.
-    at_medium: Option<Vec<u64>>,
+    /// The runs of the batch that is at the medium. They belong to the first task.
+    at_medium: Option<Visits>,
     /// The zios whose clients wait for a reply.
     asks: HashMap<ZioId, Ask>,
     /// For each read that a worker thread does: the cached bytes when it began.

@@ -9,8 +9,8 @@ use super::task::{Ended, Going, Kind, Task};
 use super::{Asked, Asker, Change, Lossy};
 use crate::store::medium::Medium;
 
-/// A look at a sector takes about as long as to move this many bytes.
-const PER_VISIT: u64 = 64;
+/// A look at a run takes about as long as to move this many bytes.
+const PER_VISIT: u64 = 1 << 10;
 
 impl<M: Medium> Lossy<M> {
     pub(super) fn push(&mut self, kind: Kind, sectors: Range<u64>) {
@@ -49,7 +49,7 @@ impl<M: Medium> Lossy<M> {
         if task.makes_room() {
             self.early += batch.writes();
         }
-        let moved = batch.moves + visits.len() as u64 * PER_VISIT;
+        let moved = batch.moves + visits.count() * PER_VISIT;
         self.at_medium = Some(visits);
         let settled = match () {
             () if batch.is_empty() => Settled::nothing(),

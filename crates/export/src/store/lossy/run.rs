@@ -1,5 +1,5 @@
-//! A sector in the cache of a lossy store: the versions that writes have left, and the content that a power
-//! cut must bring back.
+//! A run of sectors in the cache of a lossy store: the versions that writes have left, and the content that a
+//! power cut must bring back.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,17 +7,21 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::bytes::Bytes;
 use super::disk_sectors::SECTOR;
 use super::write::Write;
 
 /// The writes in the cache, by their numbers.
 pub(super) type Writes = BTreeMap<u64, Write>;
 
+/// Adjacent sectors that the same writes have touched.
 #[derive(Debug, Default)]
-pub(super) struct Sector {
+pub(super) struct Run {
+    /// How many bytes the run has. Only the last sector of the disk may be in it in part.
+    pub(super) length: u64,
     /// The content that clients have been told is durable, unless the medium has exactly this content. The
     /// durable versions of the cache come on top.
-    pub(super) before: Option<Arc<[u8]>>,
+    pub(super) before: Option<Before>,
     /// Whether a power cut has taken versions that the medium still has. Then the medium must get `before`
     /// back.
     pub(super) stale: bool,
@@ -27,14 +31,14 @@ pub(super) struct Sector {
     pub(super) versions: SmallVec<[Version; 1]>,
 }
 
-/// The part of a write that lies in one sector.
+/// The part of a write that lies in one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Version {
     /// The number of the write.
     pub(super) number: u64,
-    /// The range of bytes within the sector.
-    from: u16,
-    to: u16,
+    /// The range of bytes within the run.
+    from: u64,
+    to: u64,
     pub(super) state: State,
 }
 
@@ -51,20 +55,65 @@ impl Version {
     pub(super) fn new(number: u64, range: &Range<usize>) -> Version {
         Version {
             number,
-            from: range.start as u16,
-            to: range.end as u16,
+            from: range.start as u64,
+            to: range.end as u64,
             state: State::Cached,
         }
     }
 
     pub(super) fn range(&self) -> Range<usize> {
-        usize::from(self.from)..usize::from(self.to)
+        self.from as usize..self.to as usize
     }
 }
 
-impl Sector {
-    /// Passes the newest bytes of a part of the sector to `paint`, oldest first, each with its place in the
-    /// sector. `None` stands for zeroes. Bytes that are not passed are those of the medium.
+impl Run {
+    pub(super) fn new(length: u64) -> Run {
+        Run {
+            length,
+            ..Run::default()
+        }
+    }
+
+    /// How many sectors the run touches.
+    pub(super) fn sectors(&self) -> u64 {
+        self.length.div_ceil(SECTOR)
+    }
+
+    /// Takes the bytes from `at` on into a run of its own. Adds the numbers of the writes that have versions
+    /// in both runs now to `split`.
+    pub(super) fn split_off(&mut self, at: u64, split: &mut Vec<(u64, i64)>) -> Run {
+        let mut tail = Run {
+            length: self.length - at,
+            before: self
+                .before
+                .as_mut()
+                .map(|before| before.split_off(at as usize)),
+            stale: self.stale,
+            reads_before: self.reads_before,
+            versions: SmallVec::new(),
+        };
+        self.length = at;
+        self.versions.retain(|version| {
+            if version.to <= at {
+                return true;
+            }
+            tail.versions.push(Version {
+                from: version.from.max(at) - at,
+                to: version.to - at,
+                ..*version
+            });
+            let stays = version.from < at;
+            if stays {
+                split.push((version.number, 1));
+                version.to = at;
+            }
+            stays
+        });
+        tail
+    }
+
+    /// Passes the newest bytes of a part of the run to `paint`, oldest first, each with its place in the run.
+    /// `None` stands for zeroes. Bytes that are not passed are those of the medium.
     pub(super) fn paint(
         &self,
         index: u64,
@@ -81,7 +130,7 @@ impl Sector {
         if first.is_none()
             && let Some(before) = &self.before
         {
-            paint(part.clone(), before.get(part.clone()));
+            paint(part.clone(), before.bytes().get(part.clone()));
         }
         for version in &self.versions[first.unwrap_or(0)..] {
             let range = intersection(&version.range(), part);
@@ -91,6 +140,22 @@ impl Sector {
                 paint(range.clone(), write.bytes(index, &range));
             }
         }
+    }
+
+    /// Notes whether the medium has the versions that a batch has written.
+    pub(super) fn settled(&mut self, is_there: bool) {
+        let mut is_touched = self.stale;
+        let settling = self.versions.iter_mut();
+        for version in settling.filter(|one| one.state == State::Settling) {
+            is_touched = true;
+            version.state = if is_there {
+                State::Settled
+            } else {
+                State::Cached
+            };
+        }
+        // After a failure the medium may have any part of the batch.
+        self.stale = !is_there && is_touched && self.before.is_some();
     }
 
     /// Takes out the durable versions that the medium has, and the bytes of older versions below them. Adds
@@ -138,7 +203,7 @@ impl Sector {
         let Some(before) = &self.before else {
             return;
         };
-        let mut told = before.to_vec();
+        let mut told = before.bytes().to_vec();
         for version in self.versions.iter().filter(|one| leaves(one)) {
             let range = version.range();
             match writes
@@ -150,7 +215,7 @@ impl Sector {
                 None => {}
             }
         }
-        self.before = Some(told.into());
+        self.before = Some(Before::new(told.into()));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -162,49 +227,44 @@ pub(super) fn intersection(one: &Range<usize>, other: &Range<usize>) -> Range<us
     one.start.max(other.start)..one.end.min(other.end)
 }
 
-/// A set of bytes of a sector.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bytes {
-    has: [bool; SECTOR as usize],
-    count: usize,
+/// The bytes of a run before the writes of the cache: a part of what was read at once.
+#[derive(Clone, Debug)]
+pub(super) struct Before {
+    bytes: Arc<[u8]>,
+    part: Range<usize>,
 }
 
-impl Default for Bytes {
-    fn default() -> Bytes {
-        Bytes {
-            has: [false; SECTOR as usize],
-            count: 0,
-        }
-    }
-}
-
-impl Bytes {
-    /// How many bytes of a range are not in the set.
-    pub(super) fn free(&self, range: &Range<usize>) -> u64 {
-        if self.count == 0 {
-            return range.len() as u64;
-        }
-        self.has[range.clone()].iter().filter(|has| !**has).count() as u64
+impl Before {
+    pub(super) fn new(bytes: Arc<[u8]>) -> Before {
+        let part = 0..bytes.len();
+        Before { bytes, part }
     }
 
-    pub(super) fn claim(&mut self, range: &Range<usize>) {
-        self.count += self.free(range) as usize;
-        self.has[range.clone()].fill(true);
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.part.clone()]
     }
 
-    /// The parts of a range that are not in the set.
-    fn gaps(&self, range: &Range<usize>) -> SmallVec<[Range<usize>; 1]> {
-        let mut gaps = SmallVec::<[Range<usize>; 1]>::new();
-        if self.count == 0 {
-            gaps.push(range.clone());
-            return gaps;
+    /// The bytes to write again.
+    pub(super) fn source(&self) -> (&Arc<[u8]>, Range<usize>) {
+        (&self.bytes, self.part.clone())
+    }
+
+    fn split_off(&mut self, at: usize) -> Before {
+        let middle = self.part.start + at;
+        let mut tail = Before {
+            bytes: Arc::clone(&self.bytes),
+            part: middle..self.part.end,
+        };
+        self.part.end = middle;
+        self.shrink();
+        tail.shrink();
+        tail
+    }
+
+    /// Copies a small part of many bytes, so that the others can go.
+    fn shrink(&mut self) {
+        if self.part.len() < self.bytes.len() / 2 {
+            *self = Before::new(self.bytes().into());
         }
-        for at in range.clone().filter(|at| !self.has[*at]) {
-            match gaps.last_mut().filter(|gap| gap.end == at) {
-                Some(gap) => gap.end += 1,
-                None => gaps.push(at..at + 1),
-            }
-        }
-        gaps
     }
 }
