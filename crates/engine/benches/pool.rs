@@ -112,7 +112,7 @@ impl Bench {
                 }
                 Action::Move(_)
                 | Action::Drop(_)
-                | Action::Ended(..)
+                | Action::Ended { .. }
                 | Action::Record(_)
                 | Action::Answer(..) => {}
             }

@@ -80,7 +80,16 @@ pub enum Action {
     Drop(ZioId),
     /// A child has ended, and its pool has got this outcome. A pool that has lost its power gets none, so its
     /// children end with [`Errno::Shutdown`]. Only for drivers that [watch children](crate::Engine::watch_children).
-    Ended(ZioId, Outcome),
+    Ended {
+        /// The child.
+        zio: ZioId,
+        /// The child's disk.
+        disk: DiskId,
+        /// The result that the pool has got.
+        outcome: Outcome,
+        /// The number of this result, see [`crate::Engine::tell`].
+        told: u64,
+    },
     /// Make the current [`crate::Engine::mirror_records`] of this pool durable, then report
     /// [`Input::Recorded`]. The engine asks for records only after [`crate::Engine::record_mirrors`].
     Record(PoolId),

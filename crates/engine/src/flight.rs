@@ -44,6 +44,8 @@ pub(crate) struct Flight {
     pub(crate) state: State,
     /// The order of issue. Zios with equal deadlines wake in this order.
     pub(crate) order: u64,
+    /// How many results clients had been told when the zio arrived at its disk.
+    pub(crate) told_before: u64,
     /// The number of zios that the disk had in flight once this zio was submitted, including this zio.
     pub(crate) depth: u32,
     /// When the zio was submitted to its disk.
@@ -85,6 +87,7 @@ impl Flight {
             zio,
             state: State::Suspended,
             order: 0,
+            told_before: 0,
             depth: 0,
             submitted: now,
             issued: now,

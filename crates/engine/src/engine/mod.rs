@@ -48,6 +48,8 @@ pub struct Engine {
     sent: Children,
     /// Whether the driver wants to know the end of each child.
     watches_children: bool,
+    /// How many results the clients of disks have been told, as far as the driver wants to know.
+    told: u64,
     /// Actions that calls between steps have caused, such as adding a pool's first volume. The next step
     /// returns these actions.
     owed: Vec<Action>,
@@ -267,7 +269,9 @@ impl Engine {
             actions,
         };
         let disk = &mut self.disks[zio.device.0 as usize];
-        disk.submit(self.alone.flights.insert(zio, since), &mut ctx);
+        let flight = self.alone.flights.insert(zio, since);
+        flight.told_before = self.told;
+        disk.submit(flight, &mut ctx);
     }
 
     fn with_disk<T>(

@@ -89,13 +89,21 @@ impl Engine {
         self.watches_children = true;
     }
 
-    /// When a zio of a disk arrived. `None` if the zio is not in flight.
-    pub fn arrived(&self, id: ZioId) -> Option<Instant> {
+    /// Counts a result that a client of a disk is told now. Returns how many have been told, with this one.
+    /// The clock cannot tell the order of results and arrivals, because a step has one time.
+    pub fn tell(&mut self) -> u64 {
+        self.told += 1;
+        self.told
+    }
+
+    /// How many results clients had been [told](Engine::tell) when a zio arrived at its disk. `None` if the
+    /// zio is not in flight.
+    pub fn told_before(&self, id: ZioId) -> Option<u64> {
         let flight = match id.inner() {
             Some(child) => self.children.flights.get(child),
             None => self.alone.flights.get(id),
         };
-        Some(flight?.zio.arrived)
+        Some(flight?.told_before)
     }
 
     /// Where the bytes of a child come from or go to, in the order of their offsets on the disk.
@@ -316,8 +324,11 @@ impl Engine {
         while self.has_to_carry() {
             let mut sent = core::mem::take(&mut self.sent.outbox);
             for zio in sent.drain(..) {
+                let told = self.told;
                 self.with_disk(zio.device, actions, |disk, flights, ctx| {
-                    disk.submit(flights.insert(zio, ctx.now), ctx);
+                    let flight = flights.insert(zio, ctx.now);
+                    flight.told_before = told;
+                    disk.submit(flight, ctx);
                 });
             }
             // The answers below make pools send more zios into this outbox.
@@ -328,8 +339,8 @@ impl Engine {
                     Action::Start(child) => actions.push(Action::Start(child.outer())),
                     Action::Complete(child, outcome) => self.child_ended(child, outcome, actions),
                     Action::Drop(orphan) => {
-                        self.sent.take(orphan);
-                        self.tell_end(orphan, Err(Errno::Shutdown), actions);
+                        let child = self.sent.take(orphan);
+                        self.tell_end(orphan, child, Err(Errno::Shutdown), actions);
                     }
                     other => actions.push(other),
                 }
@@ -351,7 +362,7 @@ impl Engine {
             Work::Orphan => Err(Errno::Shutdown),
             _ => outcome,
         };
-        self.tell_end(id, told, actions);
+        self.tell_end(id, child, told, actions);
         let ended = Ended { child, outcome };
         self.with_pool(child.pool as usize, actions, |pool, step| {
             pool.ended(ended, step);
@@ -359,9 +370,14 @@ impl Engine {
     }
 
     /// Tells the driver that a child has ended, if the driver wants to know.
-    fn tell_end(&self, id: ZioId, outcome: Outcome, actions: &mut Vec<Action>) {
+    fn tell_end(&mut self, id: ZioId, child: Child, outcome: Outcome, actions: &mut Vec<Action>) {
         if self.watches_children {
-            actions.push(Action::Ended(id.outer(), outcome));
+            actions.push(Action::Ended {
+                zio: id.outer(),
+                disk: self.pools[child.pool as usize].disk(child.disk),
+                outcome,
+                told: self.tell(),
+            });
         }
     }
 

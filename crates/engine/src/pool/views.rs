@@ -158,6 +158,11 @@ impl Pool {
         self.disks.iter().map(|leaf| leaf.disk.disk).collect()
     }
 
+    /// The disk at this index.
+    pub(crate) fn disk(&self, index: usize) -> DiskId {
+        self.disks[index].disk.disk
+    }
+
     pub(crate) fn tunables(&self) -> &Tunables {
         &self.tunables
     }

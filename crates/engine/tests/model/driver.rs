@@ -295,7 +295,7 @@ impl<M: Machine> Driver<M> {
                 self.ids[zio.0 as usize] = None;
                 None
             }
-            Action::Move(_) | Action::Ended(..) | Action::Record(_) => {
+            Action::Move(_) | Action::Ended { .. } | Action::Record(_) => {
                 unreachable!("only pools ask for this")
             }
             Action::Answer(command, result) => {

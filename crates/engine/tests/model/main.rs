@@ -10,5 +10,6 @@ mod naive;
 mod naive_rule;
 mod properties;
 mod stops;
+mod told;
 mod updates;
 mod vectors;

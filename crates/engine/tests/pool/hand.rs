@@ -202,7 +202,7 @@ impl Hand {
                 }
                 Action::Drop(_)
                 | Action::Move(_)
-                | Action::Ended(..)
+                | Action::Ended { .. }
                 | Action::Record(_)
                 | Action::Answer(..) => {}
             }

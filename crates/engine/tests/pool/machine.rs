@@ -364,7 +364,7 @@ impl Machine {
                     let record = self.engine.mirror_records(pool);
                     self.next_record = Some((self.now + takes, record));
                 }
-                Action::Drop(_) | Action::Ended(..) | Action::Answer(..) => {}
+                Action::Drop(_) | Action::Ended { .. } | Action::Answer(..) => {}
             }
         }
     }

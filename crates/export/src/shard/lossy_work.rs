@@ -93,7 +93,7 @@ impl Shard {
         let asker = Asker {
             zio: Some(id),
             client,
-            arrived: self.engine.arrived(id).unwrap_or(at),
+            told_before: self.engine.told_before(id).unwrap_or(0),
             at,
         };
         let Some((disk, lossy)) = self.stores.lossy(device) else {
@@ -114,24 +114,12 @@ impl Shard {
         }
     }
 
-    /// Notes that the reply to a zio has left, or that a pool has got the result.
-    pub(super) fn told(&mut self, id: ZioId, device: Device) {
-        let now = self.timers.now();
+    /// Notes that the reply to a zio has left, or that a pool has got the result. `told` is its number.
+    pub(super) fn told(&mut self, id: ZioId, device: Device, told: u64) {
         if let Some((disk, lossy)) = self.stores.lossy(device)
-            && lossy.told(id, now)
+            && lossy.told(id, told)
         {
             self.unfinished.tend(disk);
-        }
-    }
-
-    /// Notes that a pool's zio has ended at its disk, and that the pool has got this outcome.
-    pub(super) fn child_ended(&mut self, id: ZioId, outcome: Outcome) {
-        for disk in self.stores.disks() {
-            let device = Device::Disk(disk);
-            if outcome.is_ok() {
-                self.told(id, device);
-            }
-            self.forget_at_store(id, device);
         }
     }
 

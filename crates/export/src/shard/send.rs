@@ -174,7 +174,8 @@ impl Shard {
             // A zio that has failed has not happened.
             if slot.outcome().is_ok() {
                 let device = slot.device();
-                self.told(zio, device);
+                let told = self.engine.tell();
+                self.told(zio, device, told);
             }
             self.forget(zio);
             self.step(Input::Replied { zio, offered }, None);

@@ -1,6 +1,6 @@
 //! A step: the shard passes an input to the engine, and carries out the engine's actions.
 
-use dashpot_engine::{Action, Answer, Input, Outcome, ZioId};
+use dashpot_engine::{Action, Answer, Device, Input, Outcome, ZioId};
 
 use super::Shard;
 use super::submission::Submission;
@@ -31,9 +31,17 @@ impl Shard {
                 Action::Drop(id) => {
                     self.forget(*id);
                 }
-                Action::Ended(id, outcome) => {
-                    let (id, outcome) = (*id, *outcome);
-                    self.child_ended(id, outcome);
+                Action::Ended {
+                    zio,
+                    disk,
+                    outcome,
+                    told,
+                } => {
+                    let (zio, device) = (*zio, Device::Disk(*disk));
+                    if let (Ok(()), told) = (*outcome, *told) {
+                        self.told(zio, device, told);
+                    }
+                    self.forget_at_store(zio, device);
                 }
                 Action::Record(pool) => {
                     let pool = *pool;

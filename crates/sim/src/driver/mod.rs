@@ -334,7 +334,7 @@ impl Simulation {
                 Action::Complete(zio, outcome) => self.complete(*zio, *outcome)?,
                 Action::Drop(zio) => self.dropped(*zio)?,
                 // Simulated mirrors keep no durable record, and simulated disks lose nothing.
-                Action::Record(_) | Action::Ended(..) => {}
+                Action::Record(_) | Action::Ended { .. } => {}
                 Action::Answer(CommandId(command), answer) => {
                     self.answers.push((*command as usize, answer.clone()));
                 }

@@ -10,13 +10,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use dashpot_engine::Instant;
 use smallvec::SmallVec;
 
 use super::batch::{Batch, Settled};
 use super::disk_sectors::SECTOR;
 use super::run::{Before, Run, State, Version, Writes};
-use super::write::{Asker, Write};
+use super::write::{Asker, Covered, Write};
 
 #[derive(Debug)]
 pub(super) struct Cache {
@@ -27,10 +26,12 @@ pub(super) struct Cache {
     pub(super) writes: Writes,
     /// The number of the next write.
     next: u64,
-    /// How many bytes the writes have.
+    /// How much of the cache all writes take, and those take whose clients were not told, in bytes.
     bytes: u64,
-    /// When the flush arrived that covers most, of those whose clients were told.
-    pub(super) covered: Option<Instant>,
+    untold: u64,
+    /// The number of the last result that a client was told.
+    told: u64,
+    pub(super) covered: Covered,
 }
 
 /// The runs that a batch looks at.
@@ -45,8 +46,8 @@ pub(super) struct Visits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     None,
-    /// Writes whose clients were told by this time.
-    ToldBy(Instant),
+    /// Writes that are among the first results that clients were told.
+    First(u64),
     /// The writes with these numbers.
     These(Vec<u64>),
 }
@@ -55,7 +56,7 @@ impl Choice {
     fn has(&self, number: u64, write: &Write) -> bool {
         match self {
             Choice::None => false,
-            Choice::ToldBy(time) => write.told.is_some_and(|told| told <= *time),
+            Choice::First(count) => write.told.is_some_and(|told| told <= *count),
             Choice::These(numbers) => numbers.binary_search(&number).is_ok(),
         }
     }
@@ -69,7 +70,9 @@ impl Cache {
             writes: Writes::new(),
             next: 0,
             bytes: 0,
-            covered: None,
+            untold: 0,
+            told: 0,
+            covered: Covered::default(),
         }
     }
 
@@ -92,17 +95,21 @@ impl Cache {
         let versions = self.add_versions(number, offset..offset + length);
         if versions > 0 {
             let write = Write {
+                number,
                 client: asker.client,
                 at: asker.at,
                 offset,
                 length,
                 data,
                 fua,
-                told: asker.zio.is_none().then_some(asker.at),
+                told: asker.zio.is_none().then_some(0),
                 sure: false,
                 versions,
             };
-            self.bytes += length.max(SECTOR);
+            self.bytes += write.weight();
+            if write.told.is_none() {
+                self.untold += write.weight();
+            }
             self.writes.insert(number, write);
         }
         number
@@ -181,19 +188,32 @@ impl Cache {
         }
     }
 
+    /// Notes that the client of a write was told so, as the result with the number `told`.
+    pub(super) fn tell(&mut self, number: u64, told: u64) {
+        self.told = self.told.max(told);
+        if let Some(write) = self.writes.get_mut(&number)
+            && write.told.replace(told).is_none()
+        {
+            self.untold -= write.weight();
+        }
+    }
+
+    /// Makes the first results durable that clients were told.
+    pub(super) fn cover(&mut self, results: u64) {
+        self.covered.told = self.covered.told.max(Some(results));
+    }
+
     /// Makes the told writes reach the medium, although no flush covers them. If too much of the cache is not
     /// told, makes all writes reach it.
     pub(super) fn make_sure(&mut self) {
-        let untold = self.writes.values().filter(|write| write.told.is_none());
-        let untold: u64 = untold.map(|write| write.length.max(SECTOR)).sum();
-        let all = untold > MOST / 2;
-        for write in self.writes.values_mut() {
-            write.sure |= all || write.told.is_some();
+        match self.untold > MOST / 2 {
+            true => self.make_all_sure(),
+            false => self.cover(self.told),
         }
     }
 
     pub(super) fn make_all_sure(&mut self) {
-        self.writes.values_mut().for_each(|write| write.sure = true);
+        self.covered.numbers = self.next;
     }
 
     /// Makes a batch of the first runs of a range, and takes them out of the range. Returns the runs that it
@@ -271,7 +291,10 @@ impl Cache {
         if let Some(write) = self.writes.get_mut(&number) {
             write.versions = write.versions.saturating_add_signed(change);
             if write.versions == 0 {
-                self.bytes -= write.length.max(SECTOR);
+                self.bytes -= write.weight();
+                if write.told.is_none() {
+                    self.untold -= write.weight();
+                }
                 self.writes.remove(&number);
             }
         }
@@ -298,7 +321,7 @@ fn take(
     run: &mut Run,
     index: u64,
     writes: &Writes,
-    covered: Option<Instant>,
+    covered: Covered,
     choice: &Choice,
     batch: &mut Batch,
 ) {
@@ -344,8 +367,8 @@ fn take(
 /// The cache holds this many bytes of writes.
 pub(super) const MOST: u64 = 64 << 20;
 /// A batch looks at this many runs at most.
-const VISITS: u64 = 1 << 10;
+pub(super) const VISITS: u64 = 1 << 10;
 /// A batch moves about this many bytes at most.
-const BATCH: u64 = 1 << 20;
+pub(super) const BATCH: u64 = 1 << 20;
 /// A batch takes at most this many bytes of a run. In tests runs are split often.
-const RUN: u64 = if cfg!(test) { 3 * SECTOR } else { 256 << 10 };
+pub(super) const RUN: u64 = if cfg!(test) { 3 * SECTOR } else { 256 << 10 };

@@ -9,7 +9,7 @@ use super::bytes::Bytes;
 use super::cache::Cache;
 use super::disk_sectors::SECTOR;
 use super::run::{Run, State, Version, Writes};
-use super::write::Write;
+use super::write::{Covered, Write};
 use crate::power::{Cut, Keep, Loss, LostWrite};
 
 /// The fate of a piece of a write.
@@ -149,7 +149,7 @@ fn lose_versions(index: u64, run: &mut Run, fates: &Fates, lost: &mut Vec<u64>) 
 
 impl Fates {
     /// Draws the fates in the order of the writes, so that the same seed loses the same writes.
-    fn draw(writes: &Writes, covered: Option<Instant>, pending: &HashSet<u64>, cut: &Cut) -> Fates {
+    fn draw(writes: &Writes, covered: Covered, pending: &HashSet<u64>, cut: &Cut) -> Fates {
         let mut random = Random::new(cut.seed);
         let mut drawn = BTreeMap::new();
         // Only a random choice tells the pieces of a write apart.
@@ -178,13 +178,7 @@ impl Fates {
     }
 }
 
-fn fate(
-    write: &Write,
-    covered: Option<Instant>,
-    stays: bool,
-    keep: Keep,
-    random: &mut Random,
-) -> Fate {
+fn fate(write: &Write, covered: Covered, stays: bool, keep: Keep, random: &mut Random) -> Fate {
     match keep {
         _ if write.is_durable(covered) => Fate::Durable,
         _ if stays => Fate::Stays,

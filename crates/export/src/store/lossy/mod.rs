@@ -21,6 +21,8 @@ mod disk_sectors;
 mod run;
 mod task;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::collections::{HashMap, VecDeque};
@@ -67,8 +69,8 @@ type CachedBytes = (Range<usize>, Option<Box<[u8]>>);
 struct Ask {
     /// The numbers of its writes. A zio whose work is done in pieces has several.
     writes: SmallVec<[u64; 1]>,
-    /// The arrival of a flush.
-    flush: Option<Instant>,
+    /// For a flush, how many results clients had been told when it arrived.
+    flush: Option<u64>,
 }
 
 /// A change of the store.
@@ -123,11 +125,11 @@ impl<M: Medium> Lossy<M> {
         let zio = asker.zio;
         let (offset, length, data, fua, last) = match change {
             Change::Flush => {
-                let arrived = asker.arrived;
+                let covers = asker.told_before;
                 if let Some(zio) = zio {
-                    self.asks.entry(zio).or_default().flush = Some(arrived);
+                    self.asks.entry(zio).or_default().flush = Some(covers);
                 }
-                self.push(Kind::Flush { zio, arrived }, 0..u64::MAX);
+                self.push(Kind::Flush { zio, covers }, 0..u64::MAX);
                 return Asked::Later;
             }
             Change::Write { offset, bytes, fua } => {
@@ -176,20 +178,18 @@ impl<M: Medium> Lossy<M> {
         parked
     }
 
-    /// Notes that a zio's client has got the reply, so that the zio has happened. Returns whether the store
-    /// has something to do now.
-    pub(crate) fn told(&mut self, zio: ZioId, now: Instant) -> bool {
+    /// Notes that a zio's client has got the reply, so that the zio has happened. `told` is the number of
+    /// this result. Returns whether the store has something to do now.
+    pub(crate) fn told(&mut self, zio: ZioId, told: u64) -> bool {
         let Some(ask) = self.asks.remove(&zio) else {
             return false;
         };
         for number in &ask.writes {
-            if let Some(write) = self.cache.writes.get_mut(number) {
-                write.told = Some(now);
-            }
+            self.cache.tell(*number, told);
         }
         let is_fua = |number: &u64| self.cache.writes.get(number).is_some_and(|write| write.fua);
-        if let Some(arrived) = ask.flush {
-            self.cache.covered = self.cache.covered.max(Some(arrived));
+        if let Some(covers) = ask.flush {
+            self.cache.cover(covers);
             self.early = 0;
             self.push(Kind::Clean, 0..u64::MAX);
         } else if ask.writes.iter().any(is_fua) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dashpot_engine::{Instant, Outcome, ZioId};
+use dashpot_engine::{Outcome, ZioId};
 
 use super::batch::Batch;
 use super::cache::Choice;
@@ -20,7 +20,8 @@ pub(super) enum Kind {
     /// Moves to the medium what a flush covers: the writes whose clients were told before it arrived.
     Flush {
         zio: Option<ZioId>,
-        arrived: Instant,
+        /// How many results clients had been told by then.
+        covers: u64,
     },
     /// Moves the writes of a zio with FUA to the medium.
     Fua {
@@ -85,7 +86,7 @@ impl Task {
 
     pub(super) fn choice(&self) -> Choice {
         match &self.kind {
-            Kind::Flush { arrived, .. } => Choice::ToldBy(*arrived),
+            Kind::Flush { covers, .. } => Choice::First(*covers),
             Kind::Fua { numbers, .. } => Choice::These(numbers.clone()),
             _ => Choice::None,
         }

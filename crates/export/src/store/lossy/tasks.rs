@@ -10,7 +10,7 @@ use super::{Asked, Asker, Change, Lossy};
 use crate::store::medium::Medium;
 
 /// A look at a run takes about as long as to move this many bytes.
-const PER_VISIT: u64 = 1 << 10;
+pub(super) const PER_VISIT: u64 = 1 << 10;
 
 impl<M: Medium> Lossy<M> {
     pub(super) fn push(&mut self, kind: Kind, sectors: Range<u64>) {
@@ -96,7 +96,7 @@ impl<M: Medium> Lossy<M> {
         let asker = Asker {
             zio: None,
             client: "".into(),
-            arrived: Instant::ZERO,
+            told_before: 0,
             at: Instant::ZERO,
         };
         while self.ask(asker.clone(), change) == Asked::Full {

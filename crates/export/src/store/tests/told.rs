@@ -100,7 +100,7 @@ impl World {
         let asker = Asker {
             zio: Some(zio),
             client: "c".into(),
-            arrived: Instant::from_nanos(arrived),
+            told_before: arrived,
             at: self.time(),
         };
         let asked = self.store.lossy_mut().unwrap().ask(asker, change);
@@ -219,8 +219,7 @@ impl World {
             write.told = Some(self.now);
         }
         self.covered = self.covered.max(one.flush.unwrap_or(0));
-        let now = self.time();
-        self.store.lossy_mut().unwrap().told(zio, now);
+        self.store.lossy_mut().unwrap().told(zio, self.now);
     }
 
     fn hang_up(&mut self) {
