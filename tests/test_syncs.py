@@ -196,7 +196,9 @@ def test_a_call_that_waits_is_in_flight(tmp_path):
                 ["dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "conv=notrunc,fsync", "status=none"]
             )
             out, _ = inflight.communicate()
-            [call] = json.loads(out)["ios"]
+            listed = json.loads(out)
+            [call] = listed["ios"]
+            assert listed["unplaced"] is not None
             assert (call["op"], call["pid"], call["process"], call["layer"]) == ("fsync", writer.pid, "dd", "fs")
         finally:
             run("fsfreeze", "-u", place)

@@ -37,6 +37,9 @@ pub struct Seen {
     /// How many completions had no visible beginning, because the beginning was lost or came before the
     /// source began to watch. `None` if the source sees every beginning.
     pub unmatched: Option<u64>,
+    /// How many sync calls were on unknown devices. Only the device `elsewhere` counts them. `None` if the source
+    /// watches no sync calls.
+    pub unplaced: Option<u64>,
     /// How long the host kept the source's daemon from running. Zero for the kernel and for a simulation:
     /// they set the times of their events themselves, so such stops do not matter.
     pub stopped: Duration,
@@ -46,6 +49,17 @@ pub struct Seen {
     pub appeared: Vec<String>,
     /// The devices in `gone` that still existed when the interval began.
     pub vanished: Vec<VanishedDevice>,
+}
+
+/// The words for sync calls on unknown devices.
+pub fn unplaced_calls(calls: u64) -> String {
+    let noun = if calls == 1 {
+        "sync call"
+    } else {
+        "sync calls"
+    };
+    let calls = dashpot_rules::thousands(calls);
+    format!("{calls} {noun} on unknown devices")
 }
 
 /// A device that no longer exists.

@@ -277,7 +277,8 @@ fn sectors(part: &Path) -> Option<Range<u64>> {
     Some(start..start.checked_add(size)?)
 }
 
-fn number(home: &Path) -> Option<Number> {
+/// The number of the device in this directory of sysfs.
+pub(crate) fn number(home: &Path) -> Option<Number> {
     parse_number(fs::read_to_string(home.join("dev")).ok()?.trim())
 }
 

@@ -32,5 +32,5 @@ pub use io::{Comm, Io, Rwbs, Submitter};
 pub use options::{Options, Start};
 pub use record::{Record, What};
 pub use roster::{Changes, Gone, Known, Roster};
-pub use sync::{FileId, Sync, SyncCall, SyncTracer};
+pub use sync::{FileId, Storage, Sync, SyncCall, SyncTracer};
 pub use tracer::{Progress, Tracer};

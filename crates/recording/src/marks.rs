@@ -78,6 +78,8 @@ events! {
     Ended = "ended";
     /// `n` events or I/Os are missing; if the recording has several sources, the text says which source lost them.
     Lost = "lost";
+    /// `n` sync calls were on unknown devices.
+    Unplaced = "unplaced";
     /// The wall clock jumped by `n` nanoseconds (negative: backwards).
     ClockStep = "clock step";
     /// The machine was suspended for `n` nanoseconds.

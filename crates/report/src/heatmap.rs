@@ -105,6 +105,7 @@ impl HeatmapReport {
         Column::new(&latencies, start_ns, elapsed, in_flight_of_all(devices))
             .lasting(&length)
             .without(seen.lost)
+            .beside(seen.unplaced)
     }
 
     /// The screen, if the picture moves. A picture of the past does not move.

@@ -52,7 +52,7 @@ pub enum Boundary {
 /// The latencies of one interval. JSON: `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
 /// "missed": 0, "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
 /// "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also has `"unmatched":
-/// 0`. A breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",
+/// 0`; for sync calls, `"unplaced": 0`. A breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",
 /// "rows": […], "latency": percentiles}, …]`. With several layers each value also has its
 /// `"layer": "fs"`; without a breakdown the layers are the values.
 #[derive(Clone, Debug, Serialize)]
@@ -75,6 +75,9 @@ pub struct Interval {
     /// The number of completions whose start was not seen; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
+    /// How many sync calls were on unknown devices; `None` if the source watches no sync calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unplaced: Option<u64>,
     /// How the text shows latencies; JSON has rows and percentiles.
     #[serde(skip)]
     pub style: Style,

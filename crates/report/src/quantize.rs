@@ -29,7 +29,7 @@ const NS_PER_US: u64 = 1_000;
 
 /// The report. JSON: `{"elapsed_ns": 60000000000, "missed": 0, "total": aggregation or "devices":
 /// [aggregation, …], "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also
-/// has `"unmatched": 0`. If there are several layers, the object begins with `"layer": "store"`.
+/// has `"unmatched": 0`; for sync calls, it has `"unplaced": 0`. If there are several layers, the object begins with `"layer": "store"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Quantize {
     /// The layer, if the report is about several layers.
@@ -48,6 +48,9 @@ pub struct Quantize {
     /// How many completions had no visible start; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
+    /// How many sync calls were on unknown devices; `None` if the source watches no sync calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unplaced: Option<u64>,
     /// The width that the text may have.
     #[serde(skip)]
     pub room: Room,

@@ -26,7 +26,7 @@ pub use self::report::StatReport;
 /// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`. The keys of its figures end with `_bytes` if
 /// the number is in bytes, and name no unit if the number is a count. Only a breakdown has `by` and `values`.
 /// The values of `busy` are devices, each with its `"busy_percent"`. For the kernel's disks the object also
-/// has `"unmatched": 0`.
+/// has `"unmatched": 0`; for sync calls, it has `"unplaced": 0`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stat {
     /// The statistic's name.
@@ -51,6 +51,9 @@ pub struct Stat {
     /// The number of completions whose start was not seen; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
+    /// How many sync calls were on unknown devices; `None` if the source watches no sync calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unplaced: Option<u64>,
     /// The interval's end in local time, in nanoseconds since some midnight.
     #[serde(skip)]
     pub local_ns: u64,

@@ -26,6 +26,7 @@ pub(crate) struct CountedSource<S> {
     /// I/Os that ended after the present interval.
     later: Vec<FinishedIo>,
     lost: u64,
+    unplaced: Option<u64>,
 }
 
 /// The devices of a layer, and the counts of their I/Os in the current interval.
@@ -61,6 +62,7 @@ impl<S: Stream> CountedSource<S> {
             question: question.clone(),
             later: Vec::new(),
             lost: 0,
+            unplaced: None,
         })
     }
 
@@ -70,6 +72,9 @@ impl<S: Stream> CountedSource<S> {
         loop {
             let progress = self.stream.read(&mut ios)?;
             self.lost += progress.missed;
+            if let Some(unplaced) = progress.unplaced {
+                *self.unplaced.get_or_insert(0) += unplaced;
+            }
             for io in ios.drain(..) {
                 if io.ended_ns >= end_ns {
                     self.later.push(io);
@@ -97,6 +102,7 @@ impl<S: Stream> CountedSource<S> {
             span,
             at_ns: span.end_ns.saturating_add(self.ahead_ns),
             lost: std::mem::take(&mut self.lost),
+            unplaced: self.unplaced.as_mut().map(std::mem::take),
             ..Seen::default()
         };
         let earlier = self.stream.earlier();

@@ -17,6 +17,12 @@ pub trait Source {
         Some(Vec::new())
     }
 
+    /// How many sync calls on unknown devices were in flight at the last [`Source::in_flight`]; `None` if the source
+    /// watches no sync calls.
+    fn unplaced_in_flight(&self) -> Option<u64> {
+        None
+    }
+
     /// How many I/Os in flight began before the watch, so that nothing else is known of them; `None` if the kernel
     /// does not count them.
     fn earlier(&self) -> Option<u64> {

@@ -413,7 +413,7 @@ fn watch_syncs<'a>(
     schedule: &Schedule,
 ) -> anyhow::Result<Box<dyn Source + 'a>> {
     let others = (named == Named::No).then_some(ELSEWHERE);
-    let stream = || SyncStream::new(devices, others);
+    let stream = || SyncStream::new(devices, others, &question.predicates);
     if let Subject::Ios(wanted) = &question.subject {
         let predicates = &question.predicates;
         return Ok(Box::new(IoSource::begin(
@@ -441,8 +441,7 @@ fn watch_syncs<'a>(
     )?))
 }
 
-/// The device name for calls whose device is unknown: they sync a file system without a device, all file
-/// systems, or a file that was closed before dashpot looked up its device.
+/// The device name for calls that are not on a watched device, and for calls on unknown devices.
 const ELSEWHERE: &str = "elsewhere";
 
 /// The error if neither the daemon nor the kernel has devices with all of these names.

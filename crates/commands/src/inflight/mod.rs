@@ -7,7 +7,9 @@ use std::cmp::Reverse;
 use anyhow::Context;
 use dashpot_cli::InflightArgs;
 use dashpot_engine::Duration;
-use dashpot_observe::{FinishedIo, Layer, Question, Schedule, Subject, Wanted, Who};
+use dashpot_observe::{
+    FinishedIo, Layer, Question, Schedule, Subject, Wanted, Who, unplaced_calls,
+};
 use dashpot_output::screen::room;
 use dashpot_output::{HtmlFile, print, print_json, save, usage};
 use dashpot_rules::{ApiAddress, short_time, thousands, visible};
@@ -39,6 +41,8 @@ struct Inflight {
     older: Option<u64>,
     /// How long the watch has lasted, which the older I/Os have lasted at least.
     older_than_ns: Option<u64>,
+    /// How many sync calls in flight are on unknown devices; null unless sync calls are asked for.
+    unplaced: Option<u64>,
     /// The threads of this host that are in uninterruptible sleep; null for a daemon's disks.
     waiting: Option<Vec<Waiting>>,
 }
@@ -76,13 +80,18 @@ impl Inflight {
         for layer in layers.iter().filter(|layer| has_some(layer)) {
             watched.watch(target, *layer, lasts)?;
         }
-        let Watched { mut ios, older } = watched;
+        let Watched {
+            mut ios,
+            older,
+            unplaced,
+        } = watched;
         // The kernel's count does not include calls that sync files.
         let has_older = is_kernels && !layers.contains(&Layer::Fs);
         ios.sort_by_key(|io| Reverse(io.total_ns()));
         Ok(Inflight {
             older: older.filter(|_| has_older),
             older_than_ns: has_older.then_some(lasts.as_nanos()),
+            unplaced,
             waiting: is_kernels.then(waiting),
             ios: ios.iter().map(InflightIo::of).collect(),
         })
@@ -94,6 +103,9 @@ impl Inflight {
             false => table_of(room, false, &FIELDS, &self.ios),
         };
         text += &self.older_text();
+        if let Some(calls @ 1..) = self.unplaced {
+            text += &format!("{} are in flight, too.\n", unplaced_calls(calls));
+        }
         match &self.waiting {
             Some(waiting) if !waiting.is_empty() => {
                 text + "\nThreads that wait in the kernel, for I/O or otherwise:\n"
@@ -130,6 +142,8 @@ struct Watched {
     ios: Vec<FinishedIo>,
     /// How many I/Os began before the watch; `None` if that is not known.
     older: Option<u64>,
+    /// How many sync calls are on unknown devices; `None` if none are watched.
+    unplaced: Option<u64>,
 }
 
 impl Watched {
@@ -142,6 +156,7 @@ impl Watched {
         while source.next()?.is_some() {}
         self.older = source.earlier();
         let ios = source.in_flight();
+        self.unplaced = self.unplaced.or(source.unplaced_in_flight());
         self.ios
             .extend(ios.context("the daemon does not answer: its I/Os in flight are not known")?);
         Ok(())

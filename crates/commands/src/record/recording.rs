@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use dashpot_cli::KeepArgs;
 use dashpot_export::complain;
-use dashpot_observe::{FinishedIo, Layer, Predicates, Seen};
+use dashpot_observe::{FinishedIo, Layer, Predicates, Seen, unplaced_calls};
 use dashpot_recording::{Event, MachineClock, Options, Recorder, Summary};
 use dashpot_rules::{nice_number, thousands};
 use dashpot_sources::{KERNEL_DISK, KERNEL_FS, Owner, run_first};
@@ -196,6 +196,7 @@ impl Recording {
         }
         let owner = part.is_beside.then(|| part.owner.word());
         self.recorder.lost(seen.lost, owner);
+        self.recorder.unplaced(seen.unplaced.unwrap_or(0));
         // Only disks of the kernel appear and vanish.
         for device in &seen.appeared {
             complain(format_args!(
@@ -256,8 +257,15 @@ pub(super) fn text(output: &Path, parts: &[Part<'_>], summary: &Summary) -> Stri
         0 => String::new(),
         files => format!("; --keep deleted the I/Os of {} files", thousands(files)),
     };
+    let unplaced = match summary.unplaced {
+        0 => String::new(),
+        calls => format!("; {}", unplaced_calls(calls)),
+    };
     let output = output.display();
-    format!("{output}: {}; {lost}{deleted}\n", figures(summary))
+    format!(
+        "{output}: {}; {lost}{unplaced}{deleted}\n",
+        figures(summary)
+    )
 }
 
 /// The size limit of a recording without `--keep`, in bytes.

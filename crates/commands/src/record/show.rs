@@ -1,7 +1,7 @@
 //! `record show`: the content of a recording.
 
 use dashpot_cli::ShowArgs;
-use dashpot_observe::Layer;
+use dashpot_observe::{Layer, unplaced_calls};
 use dashpot_output::screen::room;
 use dashpot_output::{print, print_json};
 use dashpot_recording::{Event, Mark, Recording};
@@ -128,6 +128,7 @@ fn what(mark: &Mark) -> String {
         Event::Clock if n == 0 => "is on this host's clock".to_owned(),
         Event::Clock => format!("may be off by {}", short_time(n.unsigned_abs())),
         Event::Lost => format!("{} I/Os or events", thousands(n.unsigned_abs())),
+        Event::Unplaced => unplaced_calls(n.unsigned_abs()),
         Event::ClockStep if n < 0 => format!("-{}", short_time(n.unsigned_abs())),
         Event::ClockStep | Event::Suspend | Event::Trigger => short_time(n.unsigned_abs()),
         _ => String::new(),

@@ -2,7 +2,7 @@
 //! devices that have vanished.
 
 use dashpot_export::{complain, complain_lines};
-use dashpot_observe::{Length, Seen, VanishedDevice};
+use dashpot_observe::{Length, Seen, VanishedDevice, unplaced_calls};
 use dashpot_report::report::Tells;
 
 /// Warns about devices that have vanished in the last shown interval.
@@ -33,6 +33,8 @@ pub(super) struct Beside {
     lost: u64,
     /// How many intervals lost events.
     lossy: u64,
+    /// How many sync calls were on unknown devices in intervals without a warning.
+    unplaced: u64,
 }
 
 impl Beside {
@@ -44,6 +46,7 @@ impl Beside {
             missed: 0,
             lost: 0,
             lossy: 0,
+            unplaced: 0,
         }
     }
 
@@ -53,6 +56,7 @@ impl Beside {
         if !self.tells.lost {
             self.say_lost(seen.lost);
         }
+        self.say_unplaced(seen);
         for device in &seen.appeared {
             complain(format_args!(
                 "dashpot: {device} has appeared; the report has it from its first I/O"
@@ -72,6 +76,18 @@ impl Beside {
         }
     }
 
+    fn say_unplaced(&mut self, seen: &Seen) {
+        match seen.unplaced.unwrap_or(0) {
+            0 => {}
+            // The source of single I/Os has no intervals.
+            calls if self.each && seen.span.elapsed_ns() > 0 => {
+                let calls = unplaced_calls(calls);
+                complain(format_args!("{calls} in this interval: {WHY}"));
+            }
+            calls => self.unplaced += calls,
+        }
+    }
+
     fn say_lost(&mut self, events: u64) {
         if events == 0 {
             return;
@@ -85,8 +101,13 @@ impl Beside {
         }
     }
 
-    /// Prints how many intervals were missed and how many events were lost in all.
+    /// Prints how many intervals were missed and how many events were lost in all, and how many sync calls were on
+    /// unknown devices, unless that has been printed for each interval.
     pub(super) fn sum_up(&self) {
+        if self.unplaced > 0 {
+            let calls = unplaced_calls(self.unplaced);
+            complain(format_args!("{calls}: {WHY}"));
+        }
         if self.missed > 0 {
             let missed = self.missed;
             complain(format_args!(
@@ -102,3 +123,6 @@ impl Beside {
         }
     }
 }
+
+/// The place where a user learns why a call's device is unknown.
+const WHY: &str = "docs/observe.md, 'Sync calls', says why";

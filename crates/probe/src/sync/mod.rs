@@ -5,13 +5,14 @@
 //! writes to files that were opened with `O_SYNC` or `O_DSYNC`, sync without any of these calls.
 
 mod pairing;
+mod storage;
 mod tracer;
 
 use std::sync::Arc;
 
-use crate::device::Number;
 use crate::io::Comm;
 
+pub use storage::Storage;
 pub use tracer::SyncTracer;
 
 pub(crate) use pairing::{SyncEvent, SyncWhat};
@@ -80,11 +81,11 @@ pub struct Sync {
     pub file: Option<FileId>,
 }
 
-/// The identity of a file.
+/// A file, or the file system that `syncfs` makes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
-    /// The device of the file's file system, or, if the file is a block device, that device.
-    pub device: Number,
-    /// The file's inode number.
-    pub inode: u64,
+    /// The place where the file's data is.
+    pub storage: Storage,
+    /// The file's inode number; `None` for a file system.
+    pub inode: Option<u64>,
 }

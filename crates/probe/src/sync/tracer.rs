@@ -1,13 +1,8 @@
 //! Watches calls that sync, through a private instance of tracefs.
 
-use std::fs;
-use std::os::linux::fs::MetadataExt;
-
-use rustix::fs::{major, minor};
-
 use super::pairing::{Caller, Calls};
+use super::storage::file_of;
 use super::{FileId, Sync, SyncEvent, SyncWhat};
-use crate::device::Number;
 use crate::error::TraceError;
 use crate::record::Entry;
 use crate::tasks::Tasks;
@@ -63,8 +58,8 @@ impl SyncTracer {
 
     /// Reads the events since the last reading, up to `end_ns`, and passes each call that has ended to
     /// `give`, in the order in which the calls ended. The function does not wait, so its caller should call
-    /// it often, such as 20 times a second. If a call's file system has no event, this function looks up the
-    /// call's file by its descriptor.
+    /// it often, such as 20 times a second. This function also looks
+    /// each call's file up by its descriptor, for file systems without events.
     pub fn read(
         &mut self,
         end_ns: u64,
@@ -116,7 +111,12 @@ impl SyncTracer {
 
 fn caller(event: &SyncEvent, mut tasks: Option<&mut Tasks>) -> Caller {
     let file = match event.what {
-        SyncWhat::Begin { fd: Some(fd), .. } => file_of(event.pid, fd),
+        SyncWhat::Begin { fd: Some(fd), .. } => {
+            file_of(event.pid, fd).map(|(storage, inode)| FileId {
+                storage,
+                inode: Some(inode),
+            })
+        }
         _ => None,
     };
     Caller {
@@ -125,22 +125,3 @@ fn caller(event: &SyncEvent, mut tasks: Option<&mut Tasks>) -> Caller {
         file,
     }
 }
-
-/// The file behind a descriptor; if the file is a block device, its `device` is that device.
-fn file_of(pid: i32, fd: i32) -> Option<FileId> {
-    let file = fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok()?;
-    let device = match file.st_mode() & S_IFMT {
-        S_IFBLK => file.st_rdev(),
-        _ => file.st_dev(),
-    };
-    let (major, minor) = (major(device), minor(device));
-    Some(FileId {
-        device: Number { major, minor },
-        inode: file.st_ino(),
-    })
-}
-
-/// The mask for the kind of a file, from `stat.h`.
-const S_IFMT: u32 = 0o170_000;
-/// The kind of a block device, from `stat.h`.
-const S_IFBLK: u32 = 0o060_000;

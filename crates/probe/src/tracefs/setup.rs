@@ -118,7 +118,12 @@ pub(crate) fn enable_syncs(
         .filter(|event| has(instance, event))
     {
         let decoder = |format: &Format| syncs::Decoder::file(format).map(Decoder::Sync);
-        decoders.push(enable(instance, event, None, decoder)?);
+        match enable(instance, event, None, decoder) {
+            Ok(own) => decoders.push(own),
+            // The events of some old kernels lack the file system.
+            Err(TraceError::Format { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

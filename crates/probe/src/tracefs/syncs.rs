@@ -2,14 +2,20 @@
 
 use super::events::decode;
 use super::format::{Field, Format, FormatError};
-use crate::sync::{FileId, SyncCall, SyncEvent, SyncWhat};
+use crate::sync::{FileId, Storage, SyncCall, SyncEvent, SyncWhat};
 
-/// The events of file systems that show the device and the inode of a file that is synced. (The event of
-/// btrfs shows no device.)
-pub(crate) const OF_FILE_SYSTEMS: [&str; 3] = [
+/// The events of file systems that show which file, or which file system, a call syncs. The calls on overlayfs show
+/// those of the upper layer's file system.
+pub(crate) const OF_FILE_SYSTEMS: [&str; 9] = [
     "ext4/ext4_sync_file_enter",
+    "ext4/ext4_sync_fs",
     "xfs/xfs_file_fsync",
+    "xfs/xfs_dir_fsync",
+    "xfs/xfs_fs_sync_fs",
+    "btrfs/btrfs_sync_file",
+    "btrfs/btrfs_sync_fs",
     "f2fs/f2fs_sync_file_enter",
+    "f2fs/f2fs_sync_fs",
 ];
 
 /// The kernel's name for the `enter` or `exit` event of a call, with the event's group.
@@ -37,9 +43,16 @@ enum Own {
         result: Field,
     },
     File {
-        dev: Field,
-        inode: Field,
+        storage: Place,
+        inode: Option<Field>,
     },
+}
+
+/// The field that identifies a file system.
+#[derive(Debug)]
+enum Place {
+    Device(Field),
+    Btrfs(Field),
 }
 
 impl Decoder {
@@ -63,8 +76,10 @@ impl Decoder {
     }
 
     pub(crate) fn file(format: &Format) -> Result<Decoder, FormatError> {
-        let (dev, inode) = (format.field("dev")?, format.field("ino")?);
-        Decoder::new(format, Own::File { dev, inode })
+        let device = format.field("dev").map(Place::Device);
+        let storage = device.or_else(|_| format.field("fsid").map(Place::Btrfs))?;
+        let inode = format.field("ino").ok();
+        Decoder::new(format, Own::File { storage, inode })
     }
 
     fn new(format: &Format, own: Own) -> Result<Decoder, FormatError> {
@@ -90,9 +105,15 @@ impl Decoder {
                 let result = result.number(record)? as i64;
                 SyncWhat::End(*call, i32::try_from(-result.min(0)).unwrap_or(i32::MAX))
             }
-            Own::File { dev, inode } => SyncWhat::File(FileId {
-                device: decode(dev.number(record)?),
-                inode: inode.number(record)?,
+            Own::File { storage, inode } => SyncWhat::File(FileId {
+                storage: match storage {
+                    Place::Device(field) => Storage::Device(decode(field.number(record)?)),
+                    Place::Btrfs(field) => Storage::Btrfs(field.bytes(record)?.try_into().ok()?),
+                },
+                inode: match inode {
+                    Some(inode) => Some(inode.number(record)?),
+                    None => None,
+                },
             }),
         };
         let pid = self.pid.number(record)? as i32;
@@ -121,6 +142,7 @@ mod tests {
             ("ret", (-5_i64).to_ne_bytes().to_vec()),
             ("dev", ((254_u32 << 20) | 1).to_ne_bytes().to_vec()),
             ("ino", 77_u64.to_ne_bytes().to_vec()),
+            ("fsid", vec![7; 16]),
         ];
         let check = |decoder: Decoder, format: &Format, what| {
             let bytes = record(format, &fields);
@@ -151,16 +173,25 @@ mod tests {
                 check(end, &format, SyncWhat::End(call, 5));
                 read += 1;
             }
-            for format in OF_FILE_SYSTEMS.iter().filter_map(|event| of(kernel, event)) {
+            for event in OF_FILE_SYSTEMS {
+                let Some(format) = of(kernel, event) else {
+                    continue;
+                };
                 let device = Number {
                     major: 254,
                     minor: 1,
                 };
-                let file = SyncWhat::File(FileId { device, inode: 77 });
+                let file = SyncWhat::File(FileId {
+                    storage: match event.starts_with("btrfs") {
+                        true => Storage::Btrfs([7; 16]),
+                        false => Storage::Device(device),
+                    },
+                    inode: (!event.ends_with("_sync_fs")).then_some(77),
+                });
                 check(Decoder::file(&format).expect("a decoder"), &format, file);
                 read += 1;
             }
         }
-        assert_eq!(read, 6 + 2, "one kernel's description has these events");
+        assert_eq!(read, 6 + 7, "one kernel's description has these events");
     }
 }

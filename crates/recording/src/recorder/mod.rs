@@ -64,6 +64,8 @@ pub struct Recorder {
     ios: usize,
     /// How many I/Os and events were lost since the last mark about losses. The key is the text of the mark.
     lost: BTreeMap<Option<&'static str>, u64>,
+    /// How many sync calls were on unknown devices since the last mark about them.
+    unplaced: u64,
     is_seconds_only: bool,
     /// Whether the last seal must be tried again because the writer did not take it.
     retries: bool,
@@ -115,6 +117,7 @@ impl Recorder {
             sealed: now,
             ios: 0,
             lost: BTreeMap::new(),
+            unplaced: 0,
             is_seconds_only: false,
             retries: false,
         })
@@ -163,6 +166,11 @@ impl Recorder {
         if count > 0 {
             *self.lost.entry(whose).or_default() += count;
         }
+    }
+
+    /// Counts sync calls on unknown devices.
+    pub fn unplaced(&mut self, count: u64) {
+        self.unplaced += count;
     }
 
     /// Reads the clocks, and returns whether the caller should seal a file. Call this function a few times a
@@ -311,6 +319,12 @@ impl Recorder {
             self.state.add_lost(lost);
             let n = i64::try_from(lost).unwrap_or(i64::MAX);
             self.mark(Event::Lost, None, Some(n), whose);
+        }
+        let unplaced = std::mem::take(&mut self.unplaced);
+        if unplaced > 0 {
+            self.state.add_unplaced(unplaced);
+            let n = i64::try_from(unplaced).unwrap_or(i64::MAX);
+            self.mark(Event::Unplaced, None, Some(n), None);
         }
     }
 }

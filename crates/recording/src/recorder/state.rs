@@ -27,6 +27,8 @@ pub struct Summary {
     pub cpu_ns: u64,
     /// The number of I/Os and events that are missing.
     pub lost: u64,
+    /// The number of sync calls on unknown devices.
+    pub unplaced: u64,
     /// The number of files of I/Os that were deleted to keep the recording within its size. The table of
     /// seconds still counts the I/Os of these files.
     pub deleted: u64,
@@ -43,6 +45,7 @@ pub(super) struct State {
     bytes: AtomicU64,
     cpu_ns: AtomicU64,
     lost: AtomicU64,
+    unplaced: AtomicU64,
     deleted: AtomicU64,
     why: Mutex<Option<String>>,
 }
@@ -84,6 +87,10 @@ impl State {
         self.lost.fetch_add(lost, Ordering::Relaxed);
     }
 
+    pub(super) fn add_unplaced(&self, unplaced: u64) {
+        self.unplaced.fetch_add(unplaced, Ordering::Relaxed);
+    }
+
     pub(super) fn add_deleted(&self) {
         self.deleted.fetch_add(1, Ordering::Relaxed);
     }
@@ -103,6 +110,7 @@ impl State {
             bytes: self.bytes.load(Ordering::Relaxed),
             cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
             lost: self.lost.load(Ordering::Relaxed),
+            unplaced: self.unplaced.load(Ordering::Relaxed),
             deleted: self.deleted.load(Ordering::Relaxed),
             stopped: self.why.lock().ok().and_then(|why| why.clone()),
         }

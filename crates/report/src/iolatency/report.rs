@@ -79,6 +79,7 @@ impl Report for IolatencyReport {
             in_flight: in_flight_of_all(places.into_iter().flatten()),
             lost: seen.lost,
             unmatched: seen.unmatched,
+            unplaced: seen.unplaced,
             style: self.style,
             mention: seen.mention(),
             room: surface.room(self.wide),

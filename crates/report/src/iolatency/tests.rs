@@ -48,6 +48,7 @@ fn with(scope: Scope) -> Interval {
         in_flight: InFlight::default(),
         lost: 0,
         unmatched: None,
+        unplaced: None,
         style: Style::Histograms,
         mention: Mention::default(),
         room: Room::UNBOUNDED,

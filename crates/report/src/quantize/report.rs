@@ -60,6 +60,7 @@ impl QuantizeReport {
             in_flight: in_flight_of_all(devices),
             lost: seen.lost,
             unmatched: seen.unmatched,
+            unplaced: seen.unplaced,
             room: surface.room,
         }
     }

@@ -78,6 +78,7 @@ fn report(scope: Scope) -> Quantize {
         in_flight: InFlight::default(),
         lost: 0,
         unmatched: None,
+        unplaced: None,
         room: Room::UNBOUNDED,
     }
 }

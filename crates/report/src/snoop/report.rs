@@ -47,6 +47,12 @@ struct Missed {
     lost: u64,
 }
 
+/// A count of sync calls on unknown devices. JSON: `{"unplaced": 12}`.
+#[derive(Serialize)]
+struct Unplaced {
+    unplaced: u64,
+}
+
 impl SnoopReport {
     /// Makes a report. Unless it is `wide`, its lines are shortened to fit the terminal.
     pub fn new(schedule: Schedule, wanted: Wanted, lines: Lines, wide: bool) -> SnoopReport {
@@ -129,6 +135,9 @@ impl Report for SnoopReport {
         if seen.lost > 0 {
             pages.push(Box::new(Missed { lost: seen.lost }));
         }
+        if let Some(unplaced @ 1..) = seen.unplaced {
+            pages.push(Box::new(Unplaced { unplaced }));
+        }
         pages
     }
 }
@@ -153,6 +162,18 @@ impl Serialize for Finished {
 }
 
 impl Page for Finished {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
+    }
+}
+
+impl fmt::Display for Unplaced {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+impl Page for Unplaced {
     fn json(&self) -> Option<&dyn erased_serde::Serialize> {
         Some(self)
     }

@@ -58,6 +58,7 @@ impl Report for StatReport {
             in_flight: in_flight_of_all(devices),
             lost: seen.lost,
             unmatched: seen.unmatched,
+            unplaced: seen.unplaced,
             local_ns: surface.local_ns(seen.at_ns),
             mention: seen.mention(),
             bars: self.bars(),

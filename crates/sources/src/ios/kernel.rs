@@ -58,6 +58,7 @@ impl Stream for KernelStream {
         Ok(Progress {
             missed: progress.missing(),
             more: false,
+            unplaced: None,
         })
     }
 

@@ -32,6 +32,12 @@ pub(super) trait Stream {
         Some(Vec::new())
     }
 
+    /// How many sync calls on unknown devices were in flight at the last [`Stream::in_flight`]; `None` if the stream
+    /// has no sync calls.
+    fn unplaced_in_flight(&self) -> Option<u64> {
+        None
+    }
+
     /// The I/Os that began before the watch and have not ended, of each device that may have some.
     fn earlier(&self) -> Vec<Earlier> {
         Vec::new()
@@ -53,6 +59,8 @@ pub(super) struct Progress {
     pub(super) missed: u64,
     /// Whether more I/Os are ready.
     pub(super) more: bool,
+    /// How many sync calls were on unknown devices; `None` if the stream has no sync calls.
+    pub(super) unplaced: Option<u64>,
 }
 
 /// A source that returns I/Os as they finish.
@@ -143,6 +151,7 @@ impl<S: Stream> IoSource<S> {
             at_ns: unix_ns(),
             ios,
             lost: progress.missed,
+            unplaced: progress.unplaced,
             ..Seen::default()
         };
         self.stream.tell(is_last, &mut seen);
@@ -183,6 +192,10 @@ impl<S: Stream> Source for IoSource<S> {
     fn earlier(&self) -> Option<u64> {
         let earlier = self.stream.earlier();
         earlier.iter().map(|earlier| earlier.number).sum()
+    }
+
+    fn unplaced_in_flight(&self) -> Option<u64> {
+        self.stream.unplaced_in_flight()
     }
 
     fn put_on(&mut self, ahead_ns: u64) -> u64 {

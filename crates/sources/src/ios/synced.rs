@@ -23,6 +23,7 @@ impl Stream for SyncedStream<'_> {
         Ok(Progress {
             missed: of_disks.missed + of_calls.missed,
             more: false,
+            unplaced: of_calls.unplaced,
         })
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dashpot_engine::Op;
 use dashpot_export::complain;
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
-use dashpot_probe::{Device, FileId, GONE, Number, Sync, SyncCall, SyncTracer};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Predicates, Who};
+use dashpot_probe::{Device, FileId, GONE, Number, Storage, Sync, SyncCall, SyncTracer};
 
 use super::{Progress, Stream};
 use crate::errno::errno_name;
@@ -16,15 +16,35 @@ use crate::signals::now_ns;
 /// A stream of the calls that sync files.
 pub(crate) struct SyncStream<'a> {
     tracer: SyncTracer,
+    /// The conditions on the calls that count.
+    predicates: Predicates,
     places: Places<'a>,
+    /// How many calls on unknown devices were in flight at the last look.
+    unplaced_in_flight: u64,
 }
 
-/// Finds the watched device on which a file lies.
+/// Finds the watched device on which a call is.
 struct Places<'a> {
     devices: &'a [Device],
     /// The name under which calls on all other devices count; `None` if they do not count.
     others: Option<Arc<str>>,
-    known: HashMap<Number, Option<Arc<str>>>,
+    known: HashMap<Storage, Known>,
+}
+
+/// The place of a file system, as it was at a look.
+struct Known {
+    looked_ns: u64,
+    place: Place,
+}
+
+/// The place of a call.
+#[derive(Clone)]
+enum Place {
+    /// A watched device.
+    On(Arc<str>),
+    /// Other devices, or none.
+    Elsewhere,
+    Unknown,
 }
 
 impl<'a> SyncStream<'a> {
@@ -32,12 +52,15 @@ impl<'a> SyncStream<'a> {
     pub(crate) fn new(
         devices: &'a [Device],
         others: Option<&str>,
+        predicates: &Predicates,
     ) -> anyhow::Result<SyncStream<'a>> {
         let tracer = SyncTracer::start()?;
         priority::raise();
         complain(format_args!("{NOTE}"));
         Ok(SyncStream {
             tracer,
+            unplaced_in_flight: 0,
+            predicates: predicates.clone(),
             places: Places {
                 devices,
                 others: others.map(Into::into),
@@ -53,40 +76,99 @@ impl Stream for SyncStream<'_> {
     }
 
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress> {
-        let places = &mut self.places;
-        let progress = self.tracer.read(u64::MAX, |sync| {
-            ios.extend(
-                sync.ended_ns
-                    .and_then(|ended_ns| record(places, sync, ended_ns)),
-            );
-        })?;
+        let mut ended = Vec::new();
+        let progress = self
+            .tracer
+            .read(u64::MAX, |sync| ended.push(sync.clone()))?;
+        let mut unplaced = 0;
+        for sync in &ended {
+            let Some(ended_ns) = sync.ended_ns else {
+                continue;
+            };
+            let (io, is_unknown) = self.place(sync, ended_ns);
+            ios.extend(io);
+            unplaced += u64::from(is_unknown);
+        }
         Ok(Progress {
             missed: progress.missing(),
             more: false,
+            unplaced: Some(unplaced),
         })
     }
 
     fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {
-        let places = &mut self.places;
-        let calls = self.tracer.in_flight();
-        let calls = calls.filter_map(|sync| record(places, sync, now_ns.max(sync.began_ns)));
-        Some(calls.collect())
+        let calls: Vec<Sync> = self.tracer.in_flight().cloned().collect();
+        self.unplaced_in_flight = 0;
+        let mut ios = Vec::new();
+        for sync in &calls {
+            let (io, is_unknown) = self.place(sync, now_ns.max(sync.began_ns));
+            ios.extend(io);
+            self.unplaced_in_flight += u64::from(is_unknown);
+        }
+        Some(ios)
+    }
+
+    fn unplaced_in_flight(&self) -> Option<u64> {
+        Some(self.unplaced_in_flight)
+    }
+}
+
+impl SyncStream<'_> {
+    /// The record of a call that counts, and whether the call's device is unknown.
+    fn place(&mut self, sync: &Sync, ended_ns: u64) -> (Option<FinishedIo>, bool) {
+        let place = self.places.of(sync, ended_ns);
+        let is_unknown = matches!(place, Place::Unknown);
+        let name = match place {
+            Place::On(name) => Some(name),
+            Place::Elsewhere | Place::Unknown => self.places.others.clone(),
+        };
+        let is_asked = is_unknown && self.is_asked(sync, ended_ns);
+        (name.map(|name| record(name, sync, ended_ns)), is_asked)
+    }
+
+    /// Whether a call on an unknown device would meet the conditions on at least one of the watched devices.
+    fn is_asked(&self, sync: &Sync, ended_ns: u64) -> bool {
+        let names = self.places.devices.iter().map(|device| &*device.name);
+        let mut names = names.chain(self.places.others.as_deref());
+        names.any(|name| self.predicates.select(&record(name.into(), sync, ended_ns)))
     }
 }
 
 impl Places<'_> {
-    /// The name of the watched device on which a file is.
-    fn name(&mut self, file: Option<FileId>) -> Option<Arc<str>> {
-        let Some(FileId { device: number, .. }) = file else {
-            return self.others.clone();
+    fn of(&mut self, sync: &Sync, now_ns: u64) -> Place {
+        let Some(FileId { storage, .. }) = sync.file else {
+            return Place::Unknown;
         };
-        let devices = self.devices;
-        let found = || {
-            let found = devices.iter().find(|device| is_on(device, number));
-            found.map(|device| device.name.as_str().into())
+        let known = self.known.get(&storage);
+        if let Some(Known { looked_ns, place }) = known
+            && now_ns < looked_ns.saturating_add(LOOK_NS)
+        {
+            return place.clone();
+        }
+        // When a file system has been unmounted, its last calls are where the earlier calls were.
+        let last = known.map_or(Place::Unknown, |known| known.place.clone());
+        let place = match storage.devices() {
+            Some(numbers) => self.look(&numbers),
+            None => last,
         };
-        let known = self.known.entry(number).or_insert_with(found).clone();
-        known.or_else(|| self.others.clone())
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        let known = Known {
+            looked_ns: now_ns,
+            place: place.clone(),
+        };
+        self.known.insert(storage, known);
+        place
+    }
+
+    /// The first watched device that is one of these.
+    fn look(&self, numbers: &[Number]) -> Place {
+        let mut devices = self.devices.iter();
+        let own = devices.find(|device| numbers.iter().any(|number| is_on(device, *number)));
+        own.map_or(Place::Elsewhere, |device| {
+            Place::On(device.name.as_str().into())
+        })
     }
 }
 
@@ -99,13 +181,12 @@ fn is_on(device: &Device, number: Number) -> bool {
     device.number == number || (device.part.is_none() && has_part())
 }
 
-/// The record of a call; `None` if its device is not watched.
-fn record(places: &mut Places<'_>, sync: &Sync, ended_ns: u64) -> Option<FinishedIo> {
+fn record(device: Arc<str>, sync: &Sync, ended_ns: u64) -> FinishedIo {
     let (offset_bytes, length_bytes) = sync.range.unwrap_or_default();
     let comm = sync.comm.as_ref().map(ToString::to_string);
-    Some(FinishedIo {
+    FinishedIo {
         layer: Layer::Fs,
-        device: places.name(sync.file)?,
+        device,
         kind: match sync.call {
             // This call makes nothing durable.
             SyncCall::SyncFileRange => Kind::Other,
@@ -132,12 +213,17 @@ fn record(places: &mut Places<'_>, sync: &Sync, ended_ns: u64) -> Option<Finishe
         lane: None,
         class: None,
         txg_syncing: None,
-        inode: sync.file.map(|file| file.inode),
+        inode: sync.file.and_then(|file| file.inode),
         merged: 0,
         requeued: 0,
         error: (sync.error != 0).then(|| errno_name(sync.error)),
-    })
+    }
 }
+
+/// The time after which dashpot looks again which devices a file system has.
+const LOOK_NS: u64 = 1_000_000_000;
+/// The maximum number of file systems that are remembered.
+const KNOWN_MAX: usize = 4_096;
 
 /// The cost of the watch, and what the watch does not see.
 const NOTE: &str = "\

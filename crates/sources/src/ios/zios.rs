@@ -74,7 +74,11 @@ impl Stream for ZioStream<'_> {
                 ios.push(self.texts.finished(*layer, zio));
             }
         }
-        Ok(Progress { missed, more })
+        Ok(Progress {
+            missed,
+            more,
+            unplaced: None,
+        })
     }
 
     fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {

@@ -103,6 +103,7 @@ impl<'a> RecordedIntervals<'a> {
             span,
             at_ns: span.end_ns,
             lost: self.recorded.lost(period),
+            unplaced: self.recorded.unplaced(period),
             ..Seen::default()
         };
         seen.add(self.recorded.layer(), devices.collect());

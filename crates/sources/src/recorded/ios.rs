@@ -16,6 +16,8 @@ pub(super) struct RecordedIos<'a> {
     left: usize,
     /// How many I/Os the recorder lost; 0 once the report has received this number.
     lost: u64,
+    /// How many sync calls were on unknown devices; 0 once the report has received this number.
+    unplaced: Option<u64>,
     has_ended: bool,
 }
 
@@ -36,6 +38,7 @@ impl<'a> RecordedIos<'a> {
             predicates: predicates.clone(),
             left: usize::try_from(wanted.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX),
             lost: recorded.lost(recorded.period),
+            unplaced: recorded.unplaced(recorded.period),
             has_ended: false,
         })
     }
@@ -81,6 +84,7 @@ impl Source for RecordedIos<'_> {
             at_ns: ios.last().map_or(0, |io| io.at_ns),
             ios,
             lost: std::mem::take(&mut self.lost),
+            unplaced: self.unplaced.as_mut().map(std::mem::take),
             ..Seen::default()
         }))
     }

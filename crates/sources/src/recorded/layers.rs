@@ -49,6 +49,7 @@ impl Source for RecordedLayers<'_> {
                     all.volumes.extend(seen.volumes);
                     all.calls.extend(seen.calls);
                     all.kernels.extend(seen.kernels);
+                    all.unplaced = all.unplaced.or(seen.unplaced);
                 }
                 None => all = Some(seen),
             }

@@ -24,6 +24,8 @@ pub struct Column {
     pub in_flight: InFlight,
     /// How many of the interval's events are missing.
     lost: u64,
+    /// How many sync calls were on unknown devices; `None` if the column is not about sync calls.
+    unplaced: Option<u64>,
     /// How many intervals just before this one have no column.
     missed: u64,
     /// Rows with I/Os, the lowest first, and their counts.
@@ -66,6 +68,7 @@ impl Column {
             elapsed,
             in_flight,
             lost: 0,
+            unplaced: None,
             missed: 0,
             rows,
         }
@@ -74,6 +77,11 @@ impl Column {
     /// The same column, with the note that `lost` of its events are missing.
     pub fn without(self, lost: u64) -> Column {
         Column { lost, ..self }
+    }
+
+    /// The same column, with the number of sync calls on unknown devices.
+    pub fn beside(self, unplaced: Option<u64>) -> Column {
+        Column { unplaced, ..self }
     }
 
     /// The same column, but with this length of its interval, and this number of missed intervals before it.
@@ -136,7 +144,8 @@ impl Serialize for Column {
             to_ns: rows::end_of(row),
             count,
         };
-        let mut column = serializer.serialize_struct("Column", 7)?;
+        let mut column =
+            serializer.serialize_struct("Column", 7 + usize::from(self.unplaced.is_some()))?;
         column.serialize_field("start_ns", &self.start_ns)?;
         column.serialize_field("elapsed_ns", &(self.elapsed.as_nanos() as u64))?;
         column.serialize_field("missed", &self.missed)?;
@@ -144,6 +153,9 @@ impl Serialize for Column {
         column.serialize_field("rows", &self.rows.iter().map(row).collect::<Vec<_>>())?;
         column.serialize_field("in_flight", &self.in_flight)?;
         column.serialize_field("lost", &self.lost)?;
+        if let Some(unplaced) = &self.unplaced {
+            column.serialize_field("unplaced", unplaced)?;
+        }
         column.end()
     }
 }

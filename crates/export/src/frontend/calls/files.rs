@@ -13,6 +13,7 @@ use std::path::Path;
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_rules::{CallFiles, call_number};
+use dashpot_sys::Mount;
 use dashpot_sys::seccomp::{Call, Place, Status, SystemCall};
 use rustix::fs::{FileType, major};
 
@@ -20,7 +21,6 @@ use super::kinds::{Part, Range, Target, parts};
 use super::mapped::{Mapped, mapped};
 use super::names::{DELETED, Search, has_name, matches};
 use super::subject::{Subject, Unknown};
-use crate::store::Mount;
 
 /// The files of the disks.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Files {
         let mounts = std::fs::read(MOUNTS).unwrap_or_default();
         let of_disk = |files: CallFiles| {
             let status = Status::of(&files.path)?;
-            let mount = Mount::find(&mounts, status.mount).filter(|mount| mount.spans_devices);
+            let mount = Mount::find(&mounts, status.mount).filter(Mount::spans_devices);
             Ok(OfDisk {
                 files,
                 device: status.device,

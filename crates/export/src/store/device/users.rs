@@ -4,9 +4,8 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use dashpot_sys::Mount;
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, Statx, StatxFlags, major, minor, statx};
-
-use crate::store::Mount;
 
 /// The mount points at which this process sees the file system of a node.
 pub fn device_mounts(node: &str) -> Vec<PathBuf> {

@@ -11,27 +11,29 @@ use std::path::{Path, PathBuf};
 
 /// One mount in the list of mounts.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Mount {
+pub struct Mount {
     /// The device number of the file system.
-    pub(crate) device: (u32, u32),
+    pub device: (u32, u32),
     /// The mounted directory, as a path within its file system.
     root: PathBuf,
     /// The place where the directory is mounted.
-    pub(crate) point: PathBuf,
+    pub point: PathBuf,
     /// The device or the name that the file system was mounted from.
-    pub(crate) source: PathBuf,
-    /// Whether files of this file system may have other device numbers than the file system has.
-    pub(crate) spans_devices: bool,
+    pub source: PathBuf,
+    /// The type of the file system, such as `ext4`.
+    pub kind: String,
+    /// The options of the file system, as they are in the list.
+    options: Vec<u8>,
 }
 
 impl Mount {
     /// The mounts of a list. A mount covers all earlier mounts at the same place.
-    pub(crate) fn all(list: &[u8]) -> impl DoubleEndedIterator<Item = Mount> {
+    pub fn all(list: &[u8]) -> impl DoubleEndedIterator<Item = Mount> {
         lines(list).filter_map(Mount::of_line)
     }
 
     /// The mount with this id.
-    pub(crate) fn find(list: &[u8], number: u64) -> Option<Mount> {
+    pub fn find(list: &[u8], number: u64) -> Option<Mount> {
         let head = format!("{number} ");
         let line = lines(list).find(|line| line.starts_with(head.as_bytes()))?;
         Mount::of_line(line)
@@ -43,19 +45,32 @@ impl Mount {
         let (root, point) = (unescaped(words.next()?), unescaped(words.next()?));
         // The optional words end with a dash. The file system's type and source come after the dash.
         words.find(|word| *word == b"-")?;
-        let kind = words.next()?;
+        let kind = String::from_utf8_lossy(words.next()?).into_owned();
         Some(Mount {
             device: (major.parse().ok()?, minor.parse().ok()?),
             root,
             point,
             source: unescaped(words.next()?),
-            // Each subvolume and each layer has a number of its own.
-            spans_devices: matches!(kind, b"btrfs" | b"overlay"),
+            kind,
+            options: words.next().unwrap_or_default().to_owned(),
         })
     }
 
+    /// Whether files of this file system may have other device numbers than the file system has: each subvolume
+    /// and each layer has a number of its own.
+    pub fn spans_devices(&self) -> bool {
+        matches!(&*self.kind, "btrfs" | "overlay")
+    }
+
+    /// The path that is the value of an option of the file system. The kernel writes commas in it as octal digits.
+    pub fn option(&self, name: &str) -> Option<PathBuf> {
+        let each = self.options.split(|byte| *byte == b',');
+        let mut values = each.filter_map(|each| each.strip_prefix(name.as_bytes()));
+        values.find_map(|value| Some(unescaped(value.strip_prefix(b"=")?)))
+    }
+
     /// Translates a path in the mount `there` to a path of the same file in this mount.
-    pub(crate) fn translated(&self, path: &Path, there: &Mount) -> Option<PathBuf> {
+    pub fn translated(&self, path: &Path, there: &Mount) -> Option<PathBuf> {
         if self.device != there.device {
             return None;
         }
@@ -108,7 +123,17 @@ mod tests {
 40 21 0:35 / /tmp rw - tmpfs tmpfs rw
 41 21 254:0 /var/lib/db /mnt/a\\040b rw - ext4 /dev/root rw
 42 21 254:0 /var/lib/db/wal/f /srv/f rw - ext4 /dev/root rw
+43 21 0:40 / /merged rw shared:3 - overlay overlay rw,lowerdir=/l,upperdir=/u\\054p\\040x,workdir=/w
 ";
+
+    #[test]
+    fn an_option_is_found_and_decoded() {
+        let overlay = Mount::find(LIST, 43).unwrap();
+        assert_eq!(overlay.option("upperdir"), Some("/u,p x".into()));
+        assert_eq!(overlay.option("upper"), None);
+        assert!(overlay.spans_devices());
+        assert_eq!(Mount::find(LIST, 21).unwrap().option("upperdir"), None);
+    }
 
     #[test]
     fn a_path_in_one_mount_is_translated_to_another() {
@@ -133,7 +158,7 @@ mod tests {
         let strange = b"50 21 7:3 / /mnt/\xff\\134x rw shared:1 master:2 - ext4 /dev/loop3 rw\n";
         let list = [b"garbage\n", &strange[..], b"\n", LIST].concat();
         let all: Vec<Mount> = Mount::all(&list).collect();
-        assert_eq!(all.len(), 5);
+        assert_eq!(all.len(), 6);
         assert_eq!(all[0].point, Path::new(OsStr::from_bytes(b"/mnt/\xff\\x")));
         assert_eq!(
             (all[0].device, &*all[0].source),
