@@ -6,7 +6,11 @@ export type Schemas = components["schemas"];
 
 /** The daemon refused a request, and said why. */
 export class Refused extends Error {
-  constructor(readonly status: number, error: string, readonly remedy: string | null) {
+  constructor(
+    readonly status: number,
+    error: string,
+    readonly remedy: string | null,
+  ) {
     super(error);
   }
 }
@@ -29,7 +33,8 @@ export class Api {
     if (body !== undefined) headers["Content-Type"] = "application/json";
     const patience = AbortSignal.timeout(PATIENCE_MS);
     const answer = await fetch(path, {
-      method, headers,
+      method,
+      headers,
       body: body === undefined ? null : JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, patience]) : patience,
       cache: "no-store",
@@ -45,7 +50,15 @@ export class Api {
   async open(path: string, body: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const headers: Record<string, string> = { "Content-Type": "application/json" };
     if (this.token !== null) headers.Authorization = `Bearer ${this.token}`;
-    const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal, cache: "no-store", credentials: "omit", redirect: "error" });
+    const answer = await fetch(path, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+      signal,
+      cache: "no-store",
+      credentials: "omit",
+      redirect: "error",
+    });
     if (!answer.ok || !answer.body) await this.read<never>(answer);
     return answer.body!;
   }
@@ -60,7 +73,12 @@ export class Api {
 
 /** Asks for a change, and then shows `done`: words or, for a power cut, a function that makes words from the answer.
  *  Returns whether the request succeeded. */
-export type Send = (method: string, path: string, body: unknown, done: string | ((crashed: Schemas["Crashed"]) => string)) => Promise<boolean>;
+export type Send = (
+  method: string,
+  path: string,
+  body: unknown,
+  done: string | ((crashed: Schemas["Crashed"]) => string),
+) => Promise<boolean>;
 
 /** Encodes a name as a part of a URL's path. */
 export const part = encodeURIComponent;

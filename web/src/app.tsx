@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Feed, Source } from "./model/feed";
-import { type Route, VIEWS, type ViewName, go, useRoute } from "./route";
+import { go, type Route, useRoute, VIEWS, type ViewName } from "./route";
 import { keep } from "./token";
 import { Help } from "./ui/help";
 import { isDark, useFeed, useKeys, useTick } from "./ui/hooks";
@@ -42,17 +42,28 @@ export function App({ feed }: { feed: Feed }) {
   return (
     <div class={`app view-${route.view} ${menu ? "menu-open" : ""}`}>
       <header class="top">
-        <button class="menu plain" aria-label="Sources" aria-expanded={menu} onClick={() => setMenu(!menu)}>≡</button>
-        <a class="brand" href="#worksheet"><Mark />dashpot</a>
+        <button class="menu plain" aria-label="Sources" aria-expanded={menu} onClick={() => setMenu(!menu)}>
+          ≡
+        </button>
+        <a class="brand" href="#worksheet">
+          <Mark />
+          dashpot
+        </a>
         <nav aria-label="Views">
           {VIEWS.filter((view) => view === "worksheet" || feed.source?.kind === "daemon").map((view) => (
-            <a key={view} href={`#${view}`} aria-current={view === route.view ? "page" : undefined}>{TITLES[view]}</a>
+            <a key={view} href={`#${view}`} aria-current={view === route.view ? "page" : undefined}>
+              {TITLES[view]}
+            </a>
           ))}
         </nav>
         <span class="space" />
         <Contact feed={feed} />
-        <button class="plain theme" aria-label={dark ? "Light theme" : "Dark theme"} title="Light or dark (t)" onClick={turn}>◐</button>
-        <button class="keys" onClick={() => setHelp(true)}>Keys ?</button>
+        <button class="plain theme" aria-label={dark ? "Light theme" : "Dark theme"} title="Light or dark (t)" onClick={turn}>
+          ◐
+        </button>
+        <button class="keys" onClick={() => setHelp(true)}>
+          Keys ?
+        </button>
       </header>
       <Trouble feed={feed} />
       <Body feed={feed} route={route} dark={dark} />
@@ -62,8 +73,17 @@ export function App({ feed }: { feed: Feed }) {
 }
 
 function Body({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }) {
-  if (feed.source === null || feed.past === null || feed.past.to === 0) return <main class="empty">{feed.contact.kind === "refused" ? null : <p>Waiting for the first second…</p>}</main>;
-  if (route.view !== "worksheet" && feed.status === null) return <main class="empty"><p>{TITLES[route.view]} is for the disks of a daemon. This page shows {sourceWords(feed.source)}. <a href="#worksheet">Open its worksheet</a></p></main>;
+  if (feed.source === null || feed.past === null || feed.past.to === 0)
+    return <main class="empty">{feed.contact.kind === "refused" ? null : <p>Waiting for the first second…</p>}</main>;
+  if (route.view !== "worksheet" && feed.status === null)
+    return (
+      <main class="empty">
+        <p>
+          {TITLES[route.view]} is for the disks of a daemon. This page shows {sourceWords(feed.source)}.{" "}
+          <a href="#worksheet">Open its worksheet</a>
+        </p>
+      </main>
+    );
   return (
     <>
       {route.view === "worksheet" && <Rail feed={feed} route={route} />}
@@ -77,7 +97,16 @@ function Body({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }
 
 function Mark() {
   return (
-    <svg class="mark" width="18" height="14" viewBox="0 0 18 14" fill="none" stroke="currentColor" stroke-width="1.4" aria-hidden="true">
+    <svg
+      class="mark"
+      width="18"
+      height="14"
+      viewBox="0 0 18 14"
+      fill="none"
+      stroke="currentColor"
+      stroke-width="1.4"
+      aria-hidden="true"
+    >
       <path d="M0 7h7M7 4v6M4.5 1.5h8v11h-8M12.5 7H18" />
     </svg>
   );
@@ -100,7 +129,13 @@ function Contact({ feed }: { feed: Feed }) {
     refused: "refused",
   }[contact.kind];
   return (
-    <span class={`contact ${contact.kind}`} ><i aria-hidden="true" />{words}{contact.kind === "live" && !feed.hasEnded && <small> {((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind</small>}</span>
+    <span class={`contact ${contact.kind}`}>
+      <i aria-hidden="true" />
+      {words}
+      {contact.kind === "live" && !feed.hasEnded && (
+        <small> {((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind</small>
+      )}
+    </span>
   );
 }
 
@@ -114,7 +149,10 @@ function Trouble({ feed }: { feed: Feed }) {
     return (
       <p class="trouble" role="alert">
         <b>No contact</b> for {lasting((Date.now() - contact.since) * 1e6)} ({contact.why}), next try in {left} s.
-        {feed.answeredAt > 0 && ` The page shows the time up to ${clock(feed.answeredAt)}.`} <button class="link" onClick={() => feed.soon(0)}>Try now</button>
+        {feed.answeredAt > 0 && ` The page shows the time up to ${clock(feed.answeredAt)}.`}{" "}
+        <button class="link" onClick={() => feed.soon(0)}>
+          Try now
+        </button>
       </p>
     );
   }
@@ -122,22 +160,30 @@ function Trouble({ feed }: { feed: Feed }) {
   if (source?.trouble) {
     return (
       <p class="trouble" role="alert">
-        <b>{source.kind === "recording" ? "The recording cannot be read any more" : "The watch has ended"}:</b> {source.trouble}. The page shows the time up to {clock(feed.past!.wall(feed.past!.to))}.
+        <b>{source.kind === "recording" ? "The recording cannot be read any more" : "The watch has ended"}:</b> {source.trouble}.
+        The page shows the time up to {clock(feed.past!.wall(feed.past!.to))}.
       </p>
     );
   }
   if (source && source.kind !== "daemon" && !feed.outdated) {
-    const ended = source.ended_ns == null ? "" : ` It ended at ${clock(feed.past!.wall(source.ended_ns / 1e9))} and is shown to its end.`;
-    return <p class="source-line">{capitalized(sourceWords(source))}.{ended}</p>;
+    const ended =
+      source.ended_ns == null ? "" : ` It ended at ${clock(feed.past!.wall(source.ended_ns / 1e9))} and is shown to its end.`;
+    return (
+      <p class="source-line">
+        {capitalized(sourceWords(source))}.{ended}
+      </p>
+    );
   }
   if (!feed.outdated) return null;
   return (
     <p class="trouble" role="alert">
-      The daemon was replaced by another version, and this page belongs to the version before it. <button class="link" onClick={() => location.reload()}>Reload</button>
+      The daemon was replaced by another version, and this page belongs to the version before it.{" "}
+      <button class="link" onClick={() => location.reload()}>
+        Reload
+      </button>
     </p>
   );
 }
-
 
 function TokenForm({ feed }: { feed: Feed }) {
   const [text, setText] = useState("");
@@ -149,12 +195,20 @@ function TokenForm({ feed }: { feed: Feed }) {
     keep(token);
     feed.useToken(token);
   };
-  if (status !== 401) return <p class="trouble" role="alert"><b>{why}.</b> {remedy}</p>;
+  if (status !== 401)
+    return (
+      <p class="trouble" role="alert">
+        <b>{why}.</b> {remedy}
+      </p>
+    );
   return (
     <form class="trouble" aria-live="assertive" onSubmit={use}>
-      <b>{feed.api.token === null ? "This link has no token." : "This link’s token is not the daemon’s."}</b> Take the link that <code>dashpot</code> printed
-      after “page”: each start makes a new token.
-      <label>Link or token <input value={text} autoComplete="off" spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} /></label>
+      <b>{feed.api.token === null ? "This link has no token." : "This link’s token is not the daemon’s."}</b> Take the link that{" "}
+      <code>dashpot</code> printed after “page”: each start makes a new token.
+      <label>
+        Link or token{" "}
+        <input value={text} autoComplete="off" spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
       <button disabled={text.trim() === ""}>Use it</button>
     </form>
   );

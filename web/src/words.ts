@@ -6,7 +6,11 @@ const THIN = "\u2009";
 /** A latency with three significant digits: `142 µs`, `9.41 ms`, `95.0 ms`. */
 export function latency(ns: number | null | undefined): string {
   if (ns === null || ns === undefined || !Number.isFinite(ns)) return UNKNOWN;
-  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]] as const) {
+  for (const [unit, size] of [
+    ["s", 1e9],
+    ["ms", 1e6],
+    ["µs", 1e3],
+  ] as const) {
     if (ns >= size * 0.9995) return `${three(ns / size)} ${unit}`;
   }
   return `${Math.round(ns)} ns`;
@@ -14,7 +18,11 @@ export function latency(ns: number | null | undefined): string {
 
 /** A latency that is a round number, as an axis shows it: `10 ms`. */
 export function roundLatency(ns: number): string {
-  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]] as const) {
+  for (const [unit, size] of [
+    ["s", 1e9],
+    ["ms", 1e6],
+    ["µs", 1e3],
+  ] as const) {
     if (ns >= size) return `${trim(ns / size)} ${unit}`;
   }
   return `${Math.round(ns)} ns`;
@@ -51,7 +59,12 @@ export function percent(share: number): string {
 
 /** A size in powers of 1024: `64 M`. */
 export function size(bytes: number): string {
-  for (const [unit, one] of [["T", 2 ** 40], ["G", 2 ** 30], ["M", 2 ** 20], ["K", 2 ** 10]] as const) {
+  for (const [unit, one] of [
+    ["T", 2 ** 40],
+    ["G", 2 ** 30],
+    ["M", 2 ** 20],
+    ["K", 2 ** 10],
+  ] as const) {
     if (bytes >= one) return `${trimTo(bytes / one)} ${unit}`;
   }
   return `${bytes} B`;

@@ -19,7 +19,8 @@ page.on("response", async (answer) => {
 });
 page.on("request", (request) => asked.push(request.url()));
 
-const counted = (more = 0) => page.waitForFunction((least) => Number(document.querySelector(".plot")?.dataset.count) > least, more);
+const counted = (more = 0) =>
+  page.waitForFunction((least) => Number(document.querySelector(".plot")?.dataset.count) > least, more);
 const text = (selector) => page.locator(selector).first().innerText();
 
 /** The daemon's time, in seconds since 1970. */
@@ -40,7 +41,11 @@ async function stopBrowser(signal) {
 async function saved() {
   await page.locator(".menu-of-panel summary").first().click();
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).first().click()]);
-  return (await readFile(await file.path(), "utf8")).trim().split("\n").slice(1).map((line) => line.split(","));
+  return (await readFile(await file.path(), "utf8"))
+    .trim()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.split(","));
 }
 
 /** The seconds in which that file has I/Os, counted from 1970. */
@@ -66,9 +71,15 @@ const scenarios = {
     await page.goto(address);
     await counted();
     const { origin } = new URL(address);
-    assert.deepEqual(asked.filter((url) => !url.startsWith(`${origin}/`)), []);
+    assert.deepEqual(
+      asked.filter((url) => !url.startsWith(`${origin}/`)),
+      [],
+    );
     assert.ok(!page.url().includes("token"), page.url());
-    assert.ok(asked.every((url) => !url.includes("token")), "the token is in an address");
+    assert.ok(
+      asked.every((url) => !url.includes("token")),
+      "the token is in an address",
+    );
     await page.reload();
     await counted();
     assert.deepEqual(complaints, []);
@@ -98,7 +109,7 @@ const scenarios = {
     const { origin, hash } = new URL(address);
     await page.goto(`${origin}/#token=0123456789abcdef`);
     await page.getByText("This link’s token is not the daemon’s.").waitFor();
-    await page.getByLabel("Link or token").fill(origin + "/" + hash);
+    await page.getByLabel("Link or token").fill(`${origin}/${hash}`);
     await page.getByRole("button", { name: "Use it" }).click();
     await counted();
     await page.evaluate(() => sessionStorage.clear());
@@ -120,7 +131,10 @@ const scenarios = {
     await page.getByRole("button", { name: "Open without this panel" }).click();
     await page.getByText("There is no layer disc").waitFor({ state: "detached" });
     // The browser itself logs the refused question.
-    assert.deepEqual(complaints.filter((one) => !one.includes("status of 422")), []);
+    assert.deepEqual(
+      complaints.filter((one) => !one.includes("status of 422")),
+      [],
+    );
   },
 
   /** The page shows words of rules and links as text, even if they contain HTML. */
@@ -168,13 +182,17 @@ const scenarios = {
     await page.getByRole("button", { name: "Zoom to them" }).click();
     const said = await text(".panel .state:has(button)");
     assert.ok(said.startsWith(`Zoomed to ${range}:`), `${said} ${range}`);
-    const [outside, all] = /: (.+) I\/Os? of (.+) outside/.exec(said).slice(1).map((number) => Number(number.replace(/\D/g, "")));
+    const [outside, all] = /: (.+) I\/Os? of (.+) outside/
+      .exec(said)
+      .slice(1)
+      .map((number) => Number(number.replace(/\D/g, "")));
     const zoomed = await saved();
     const sum = (lines) => lines.reduce((total, line) => total + Number(line.at(-1)), 0);
     assert.ok(sum(zoomed) > 0 && outside > 0, said);
     assert.equal(sum(zoomed) + outside, all);
     const lowest = Math.min(...zoomed.map(([, , from]) => Number(from)));
-    const narrowest = (lines) => Math.min(...lines.filter(([, , from]) => Number(from) >= lowest).map(([, , from, below]) => below - from));
+    const narrowest = (lines) =>
+      Math.min(...lines.filter(([, , from]) => Number(from) >= lowest).map(([, , from, below]) => below - from));
     assert.ok(narrowest(zoomed) < narrowest(whole), "the rows are not narrower");
     await page.keyboard.press("m");
     const flagged = async () => {
@@ -216,7 +234,10 @@ const scenarios = {
     });
     await page.goto(address);
     await counted(20);
-    for (const [jump, words] of [[3600e9, "the clock went forward"], [0, "the clock went back"]]) {
+    for (const [jump, words] of [
+      [3600e9, "the clock went forward"],
+      [0, "the clock went back"],
+    ]) {
       const begun = await now();
       ahead = jump;
       await page.getByText(words).first().waitFor({ state: "attached" });
@@ -248,13 +269,21 @@ const scenarios = {
     });
     await page.getByRole("button", { name: "Arm for 60s" }).dblclick();
     await page.getByText("Armed on d").waitFor();
-    await page.getByRole("button", { name: /^Clear rule/ }).nth(1).waitFor();
+    await page
+      .getByRole("button", { name: /^Clear rule/ })
+      .nth(1)
+      .waitFor();
     assert.equal(await page.getByRole("button", { name: /^Clear rule/ }).count(), 2, "one rule is the daemon's, one is new");
     await page.getByRole("link", { name: "Worksheet" }).click();
     await page.locator(".bracket.rule.open[title*='50ms']").waitFor();
-    await page.waitForFunction(() => / p99 [4-9]\d\.\d ms/.test(document.querySelector(".margin")?.getAttribute("aria-label") ?? ""));
+    await page.waitForFunction(() =>
+      / p99 [4-9]\d\.\d ms/.test(document.querySelector(".margin")?.getAttribute("aria-label") ?? ""),
+    );
     await page.getByRole("link", { name: "Control" }).click();
-    await page.getByRole("button", { name: /^Clear rule/ }).last().click();
+    await page
+      .getByRole("button", { name: /^Clear rule/ })
+      .last()
+      .click();
     await page.getByText("is cleared").waitFor();
   },
 
@@ -318,13 +347,20 @@ const scenarios = {
     await page.locator(".menu-of-panel summary").click();
     const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
     const csv = await readFile(await saved.path(), "utf8");
-    const count = csv.trim().split("\n").slice(1).reduce((sum, line) => sum + Number(line.split(",").at(-1)), 0);
+    const count = csv
+      .trim()
+      .split("\n")
+      .slice(1)
+      .reduce((sum, line) => sum + Number(line.split(",").at(-1)), 0);
     for (const kind of ["SVG", "PNG"]) {
       await page.locator(".menu-of-panel summary").click();
       const [picture] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: kind }).click()]);
       assert.ok((await readFile(await picture.path())).length > 1_000, kind);
     }
-    const [sheet] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as HTML" }).click()]);
+    const [sheet] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save as HTML" }).click(),
+    ]);
     await page.goto(`data:text/html;base64,${(await readFile(await sheet.path())).toString("base64")}`);
     assert.equal(await page.locator("svg").count(), 1);
     assert.equal((await page.locator("pre").textContent()).trim(), csv.trim());
@@ -349,7 +385,10 @@ const scenarios = {
     await panel("Disk operations, broken down by type");
     await page.locator(".panel").nth(2).locator(".value").first().waitFor();
     clicks += 1;
-    await page.getByRole("region", { name: "Disk operations, broken down by type", exact: true }).getByRole("button", { name: "of volumes", exact: true }).click();
+    await page
+      .getByRole("region", { name: "Disk operations, broken down by type", exact: true })
+      .getByRole("button", { name: "of volumes", exact: true })
+      .click();
     const volumes = page.getByRole("region", { name: "Volume operations, broken down by type", exact: true });
     await volumes.waitFor();
     const scales = await page.locator(".gutter.low span:last-child").allInnerTexts();
@@ -403,7 +442,13 @@ const scenarios = {
         await page.locator("h1", { hasText: view }).waitFor();
         if (view === "Control") await page.getByRole("button", { name: "Delay d", exact: true }).click();
         const found = await page.evaluate(`(() => { ${axe}; return axe.run(); })()`);
-        const told = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`);
+        const told = found.violations.map(
+          (one) =>
+            `${one.id}: ${one.nodes
+              .map((node) => node.html)
+              .slice(0, 3)
+              .join(" ")}`,
+        );
         assert.deepEqual(told, [], `${view}, ${colorScheme}`);
       }
     }
@@ -412,7 +457,11 @@ const scenarios = {
   /** Saves pictures of all views, for a person to look at. */
   async pictures() {
     const [directory] = rest;
-    for (const [name, width, height] of [["1280", 1280, 720], ["1920", 1920, 1080], ["phone", 390, 844]]) {
+    for (const [name, width, height] of [
+      ["1280", 1280, 720],
+      ["1920", 1920, 1080],
+      ["phone", 390, 844],
+    ]) {
       for (const colorScheme of ["light", "dark"]) {
         await page.setViewportSize({ width, height });
         await page.emulateMedia({ colorScheme });
@@ -422,7 +471,10 @@ const scenarios = {
         await page.waitForTimeout(1_500);
         await page.screenshot({ path: `${directory}/${name}-${colorScheme}.png` });
         await page.goto(`${address}&control`);
-        await page.getByRole("button", { name: /^Delay/ }).first().click();
+        await page
+          .getByRole("button", { name: /^Delay/ })
+          .first()
+          .click();
         await page.screenshot({ path: `${directory}/${name}-${colorScheme}-control.png` });
         for (const view of ["pools", "proof"]) {
           await page.goto(`${address}&${view}`);

@@ -3,11 +3,15 @@
 
 import { useState } from "preact/hooks";
 import { nameOf } from "../model/statistic";
-import { UNKNOWN, amount, capitalized, cut, rate, size, thousands, three } from "../words";
+import { amount, capitalized, cut, rate, size, thousands, three, UNKNOWN } from "../words";
 import { type Grid, NOWHERE, type Table } from "./grid";
 import { ranked } from "./stack";
 
-const PERCENTILES = [["p50", 500_000], ["p90", 900_000], ["p99", 990_000]] as const;
+const PERCENTILES = [
+  ["p50", 500_000],
+  ["p90", 900_000],
+  ["p99", 990_000],
+] as const;
 const LABEL_PX = 12;
 const HEIGHT_PX = 264;
 
@@ -28,12 +32,28 @@ export function Margin({ grid, unit }: { grid: Grid; unit: string | null }) {
     return [{ name, value, place }];
   });
   return (
-    <div class="margin" aria-label={PERCENTILES.map(([name, ppm]) => `${name} ${amount(unit, grid.all.percentile(ppm))}`).join(", ")} role="img"
-      data-p50={grid.all.percentile(500_000)} data-p90={grid.all.percentile(900_000)} data-p99={grid.all.percentile(990_000)} data-max={grid.all.max}>
+    <div
+      class="margin"
+      aria-label={PERCENTILES.map(([name, ppm]) => `${name} ${amount(unit, grid.all.percentile(ppm))}`).join(", ")}
+      role="img"
+      data-p50={grid.all.percentile(500_000)}
+      data-p90={grid.all.percentile(900_000)}
+      data-p99={grid.all.percentile(990_000)}
+      data-max={grid.all.max}
+    >
       <svg viewBox={`0 0 30 ${rows}`} preserveAspectRatio="none" aria-hidden="true">
-        {[...counts].map((count, row) => count > 0 && <rect key={row} x="0" y={rows - 1 - row + 0.1} width={Math.max(0.6, (30 * Math.sqrt(count)) / most)} height="0.8" />)}
+        {[...counts].map(
+          (count, row) =>
+            count > 0 && (
+              <rect key={row} x="0" y={rows - 1 - row + 0.1} width={Math.max(0.6, (30 * Math.sqrt(count)) / most)} height="0.8" />
+            ),
+        )}
       </svg>
-      {labels.map(({ name, value, place }) => <span key={name} style={{ bottom: `${place * 100}%` }} title={amount(unit, value)}>{name}</span>)}
+      {labels.map(({ name, value, place }) => (
+        <span key={name} style={{ bottom: `${place * 100}%` }} title={amount(unit, value)}>
+          {name}
+        </span>
+      ))}
     </div>
   );
 }
@@ -100,18 +120,43 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
   return (
     <div class="breakdown">
       <table>
-        <thead><tr><th scope="col">{by === null ? "All" : capitalized(nameOf(by))}</th><th scope="col">cursor</th><th scope="col">mean/s</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">{by === null ? "All" : capitalized(nameOf(by))}</th>
+            <th scope="col">cursor</th>
+            <th scope="col">mean/s</th>
+          </tr>
+        </thead>
         <tbody>
           {(all ? rows : rows.slice(0, SHOWN)).map(({ name, counts, total }) => (
             <tr key={name} class={chosen.includes(name) ? "chosen" : ""}>
               <th scope="row">
-                {by === null ? "all" : (
-                  <button class="plain value" aria-pressed={chosen.includes(name)} title={`${name}: a click colours it, Shift+click colours several`} onClick={(event) => (event.altKey ? only(name) : click(name, event.shiftKey))}>
-                    <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 15)}
+                {by === null ? (
+                  "all"
+                ) : (
+                  <button
+                    class="plain value"
+                    aria-pressed={chosen.includes(name)}
+                    title={`${name}: a click colours it, Shift+click colours several`}
+                    onClick={(event) => (event.altKey ? only(name) : click(name, event.shiftKey))}
+                  >
+                    <i
+                      class="swatch"
+                      style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}}
+                    />
+                    {cut(name, 15)}
                   </button>
                 )}
-                {factor(name) !== null && <a class="factor" href="#pools" title="How many blocks one of its writes becomes: see Amplification">×{three(factor(name)!)}</a>}
-                {can(name) && <button class="plain only" aria-label={`Only ${name}`} title={`Only ${name}`} onClick={() => only(name)}>→</button>}
+                {factor(name) !== null && (
+                  <a class="factor" href="#pools" title="How many blocks one of its writes becomes: see Amplification">
+                    ×{three(factor(name)!)}
+                  </a>
+                )}
+                {can(name) && (
+                  <button class="plain only" aria-label={`Only ${name}`} title={`Only ${name}`} onClick={() => only(name)}>
+                    →
+                  </button>
+                )}
               </th>
               <td>{at === null ? UNKNOWN : unit === "bytes" ? size(counts[at] ?? 0) : thousands(counts[at] ?? 0)}</td>
               <td>{seconds === 0 ? UNKNOWN : figure(total / seconds)}</td>
@@ -119,7 +164,11 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
           ))}
         </tbody>
       </table>
-      {rows.length > SHOWN && <button class="link" onClick={() => showAll(!all)}>{all ? "fewer" : `${rows.length - SHOWN} more`}</button>}
+      {rows.length > SHOWN && (
+        <button class="link" onClick={() => showAll(!all)}>
+          {all ? "fewer" : `${rows.length - SHOWN} more`}
+        </button>
+      )}
       {chosen.length >= COLOURED && <p class="note">At most eight values have a colour. Take one away first.</p>}
     </div>
   );

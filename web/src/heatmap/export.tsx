@@ -33,11 +33,17 @@ export function Menu(props: MenuProps) {
   const text = (type: string, words: string): Blob => new Blob([words], { type });
   return (
     <details class="menu-of-panel" ref={ref}>
-      <summary aria-label="Save" title="Save this panel, or take its command">⋯</summary>
+      <summary aria-label="Save" title="Save this panel, or take its command">
+        ⋯
+      </summary>
       <div>
         <button onClick={() => save("csv", () => text("text/csv", csv(props)))}>CSV</button>
         <button onClick={() => save("svg", () => text("image/svg+xml", svg(props)))}>SVG</button>
-        <button onClick={(event) => save("png", () => png(event.currentTarget.closest(".panel")!.querySelector(".plot canvas")!))}>PNG</button>
+        <button
+          onClick={(event) => save("png", () => png(event.currentTarget.closest(".panel")!.querySelector(".plot canvas")!))}
+        >
+          PNG
+        </button>
         <code>{command(props)}</code>
       </div>
     </details>
@@ -49,7 +55,8 @@ function command({ source, statistic, table, past }: MenuProps): string {
   const asked = `dashpot stat '${written(statistic)}'`;
   const lasts = table.view.to - table.view.from;
   if (source.kind === "daemon") return `${asked} --last ${lasts}s`;
-  if (source.kind === "recording") return `${asked} ${source.words} --from ${clock(past.wall(table.view.from))} --to ${clock(past.wall(table.view.to))}`;
+  if (source.kind === "recording")
+    return `${asked} ${source.words} --from ${clock(past.wall(table.view.from))} --to ${clock(past.wall(table.view.to))}`;
   return source.kind === "kernel" ? `sudo ${asked} -k` : `dashpot sim ${source.name} --report "stat '${written(statistic)}'"`;
 }
 
@@ -64,18 +71,26 @@ export function download(name: string, blob: Blob): void {
 /** The CSV has a row for each column and value and, for a statistic of numbers, also a row for each cell.
  *  Unknown values have no row. */
 export function csv({ table, grid, past }: Pick<MenuProps, "table" | "grid" | "past">): string {
-  const field = (value: string): string => (/[",\n]/.test(value) || /^[=+\-@]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value);
+  const field = (value: string): string =>
+    /[",\n]/.test(value) || /^[=+\-@]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
   const time = (second: number): string => new Date(past.wall(second)).toISOString();
   if (grid) {
     const height = grid.rows.edges.length - 1;
-    const rows = grid.columns.flatMap((column, at) => Array.from({ length: height }, (_, row) => ({ column, row, count: grid.counts[at * height + row]! })));
-    const lines = rows.filter(({ column, count }) => column.known === "known" && count > 0)
-      .map(({ column, row, count }) => [time(column.from), grid.view.step, grid.rows.edges[row], grid.rows.edges[row + 1], count].join(","));
+    const rows = grid.columns.flatMap((column, at) =>
+      Array.from({ length: height }, (_, row) => ({ column, row, count: grid.counts[at * height + row]! })),
+    );
+    const lines = rows
+      .filter(({ column, count }) => column.known === "known" && count > 0)
+      .map(({ column, row, count }) =>
+        [time(column.from), grid.view.step, grid.rows.edges[row], grid.rows.edges[row + 1], count].join(","),
+      );
     return ["time,seconds,from,below,count", ...lines, ""].join("\n");
   }
-  const lines = ranked(table).flatMap(({ name, counts }) => table.columns.flatMap((column, at) => (
-    column.known === "known" ? [[time(column.from), table.view.step, field(name), counts[at]].join(",")] : []
-  )));
+  const lines = ranked(table).flatMap(({ name, counts }) =>
+    table.columns.flatMap((column, at) =>
+      column.known === "known" ? [[time(column.from), table.view.step, field(name), counts[at]].join(",")] : [],
+    ),
+  );
   return ["time,seconds,value,count", ...lines, ""].join("\n");
 }
 
@@ -94,7 +109,12 @@ export function svg(props: PictureProps): string {
   const x = (column: number): number => (column / table.columns.length) * WIDTH;
   const rects = props.grid ? cellRects(props.grid, props, x) : stackRects(table, x);
   const times = `${clock(past.wall(table.view.from))} – ${clock(past.wall(table.view.to))}`;
-  const labels = props.grid ? yLines(props.grid).map(({ number, share }) => `<text x="-8" y="${(1 - share) * HEIGHT + 4}" text-anchor="end">${escape(amount(props.unit, number))}</text>`) : [];
+  const labels = props.grid
+    ? yLines(props.grid).map(
+        ({ number, share }) =>
+          `<text x="-8" y="${(1 - share) * HEIGHT + 4}" text-anchor="end">${escape(amount(props.unit, number))}</text>`,
+      )
+    : [];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-70 -34 ${WIDTH + 80} ${HEIGHT + 44}" font-family="sans-serif" font-size="12">
 <text x="0" y="-14" font-weight="600">${escape(sentence(statistic))}, ${escape(times)}</text>
 <rect width="${WIDTH}" height="${HEIGHT}" fill="#fff" stroke="#b3b8b9"/>
@@ -114,7 +134,9 @@ function cellRects(grid: Grid, { colour }: PictureProps, x: (column: number) => 
       const count = grid.counts[at * height + row]!;
       if (count === 0) continue;
       const rgb = [...colours.slice(shade(count) * 3, shade(count) * 3 + 3)].join(",");
-      rects.push(`<rect x="${x(at).toFixed(2)}" y="${((1 - (row + 1) / height) * HEIGHT).toFixed(2)}" width="${(x(1) - x(0)).toFixed(2)}" height="${(HEIGHT / height).toFixed(2)}" fill="rgb(${rgb})"/>`);
+      rects.push(
+        `<rect x="${x(at).toFixed(2)}" y="${((1 - (row + 1) / height) * HEIGHT).toFixed(2)}" width="${(x(1) - x(0)).toFixed(2)}" height="${(HEIGHT / height).toFixed(2)}" fill="rgb(${rgb})"/>`,
+      );
     }
   });
   return rects;
@@ -123,13 +145,15 @@ function cellRects(grid: Grid, { colour }: PictureProps, x: (column: number) => 
 function stackRects(table: Table, x: (column: number) => number): string[] {
   const top = Math.max(1, ...table.columns.map((column) => column.count));
   const base = new Float64Array(table.columns.length);
-  return ranked(table).flatMap(({ counts }, rank) => table.columns.flatMap((_, at) => {
-    const count = counts[at]!;
-    if (count === 0) return [];
-    base[at]! += count;
-    const rect = `<rect x="${x(at).toFixed(2)}" y="${((1 - base[at]! / top) * HEIGHT).toFixed(2)}" width="${(x(1) - x(0)).toFixed(2)}" height="${((count / top) * HEIGHT).toFixed(2)}" fill="${rank % 2 === 0 ? "#868f95" : "#b3b8b9"}"/>`;
-    return [rect];
-  }));
+  return ranked(table).flatMap(({ counts }, rank) =>
+    table.columns.flatMap((_, at) => {
+      const count = counts[at]!;
+      if (count === 0) return [];
+      base[at]! += count;
+      const rect = `<rect x="${x(at).toFixed(2)}" y="${((1 - base[at]! / top) * HEIGHT).toFixed(2)}" width="${(x(1) - x(0)).toFixed(2)}" height="${((count / top) * HEIGHT).toFixed(2)}" fill="${rank % 2 === 0 ? "#868f95" : "#b3b8b9"}"/>`;
+      return [rect];
+    }),
+  );
 }
 
 /** The plot as it is on the screen, on a background in the colour of the page. */
@@ -140,5 +164,7 @@ function png(plot: HTMLCanvasElement): Promise<Blob> {
   context.fillStyle = getComputedStyle(plot).getPropertyValue("--paper");
   context.fillRect(0, 0, paper.width, paper.height);
   context.drawImage(plot, 0, 0);
-  return new Promise((resolve, reject) => paper.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the browser made no picture"))), "image/png"));
+  return new Promise((resolve, reject) =>
+    paper.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the browser made no picture"))), "image/png"),
+  );
 }

@@ -109,10 +109,18 @@ export const NOWHERE = 0xffff;
 
 /** The rows for the I/Os in view. For latencies, the rows cover at least 10 µs to 1 s. `crop` is the share of
  *  all I/Os, in millionths, that may lie above the end of the axis; these I/Os count in the last row. */
-export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number, zoom: Zoom | null): Rows {
+export function rowsFor(
+  layout: Layout,
+  unit: string | null,
+  scale: YScale,
+  all: Histogram,
+  crop: number,
+  zoom: Zoom | null,
+): Rows {
   if (zoom) return zoomedRows(layout, scale, all, zoom);
-  const most = crop > 0 ? all.percentile(1_000_000 - crop) ?? all.max : all.max;
-  const edges = scale === "linear" ? linearEdges(layout, most, unit) : unit === "ns" ? logEdges(layout, all, most) : doublings(all, most);
+  const most = crop > 0 ? (all.percentile(1_000_000 - crop) ?? all.max) : all.max;
+  const edges =
+    scale === "linear" ? linearEdges(layout, most, unit) : unit === "ns" ? logEdges(layout, all, most) : doublings(all, most);
   const of = new Uint16Array(layout.buckets);
   let row = 0;
   layout.from.forEach((number, bucket) => {
@@ -128,9 +136,10 @@ function zoomedRows(layout: Layout, scale: YScale, all: Histogram, zoom: Zoom): 
   const end = Math.min(Math.max(layout.bucketAt(zoom.to ?? all.max) + (zoom.to === null ? 1 : 0), first + 1), layout.buckets - 1);
   const [low, high] = [layout.from[first]!, layout.from[end]!];
   const each = Math.ceil((end - first) / ZOOMED_ROWS);
-  const buckets = scale === "linear"
-    ? Array.from({ length: LINEAR_ROWS }, (_, row) => layout.bucketAt(low + ((high - low) * row) / LINEAR_ROWS))
-    : Array.from({ length: Math.ceil((end - first) / each) }, (_, row) => first + row * each);
+  const buckets =
+    scale === "linear"
+      ? Array.from({ length: LINEAR_ROWS }, (_, row) => layout.bucketAt(low + ((high - low) * row) / LINEAR_ROWS))
+      : Array.from({ length: Math.ceil((end - first) / each) }, (_, row) => first + row * each);
   const begins = [...new Set(buckets)];
   const of = new Uint16Array(layout.buckets).fill(NOWHERE);
   begins.forEach((begin, row) => of.fill(row, begin, begins[row + 1] ?? end));
@@ -156,7 +165,9 @@ function doublings(all: Histogram, most: number): number[] {
 function linearEdges(layout: Layout, most: number, unit: string | null): number[] {
   if (unit === "count" && most < LINEAR_ROWS) return Array.from({ length: Math.max(most, 8) + 2 }, (_, row) => row);
   const high = roundUp(Math.max(most, unit === "ns" ? 1e5 : 100) * 1.02);
-  return Array.from({ length: LINEAR_ROWS + 1 }, (_, row) => (row === 0 ? 0 : layout.from[layout.bucketAt((high * row) / LINEAR_ROWS)]!));
+  return Array.from({ length: LINEAR_ROWS + 1 }, (_, row) =>
+    row === 0 ? 0 : layout.from[layout.bucketAt((high * row) / LINEAR_ROWS)]!,
+  );
 }
 
 /** The next number of the form 1, 2, 4, 5, 8 × 10^n. */
@@ -166,13 +177,25 @@ export function roundUp(value: number): number {
 }
 
 /** Fills the cells of a view. */
-export function makeGrid(past: Past, layout: Layout, series: Series, view: View, scale: YScale, crop: number, highlights: string[], zoom: Zoom | null = null): Grid {
+export function makeGrid(
+  past: Past,
+  layout: Layout,
+  series: Series,
+  view: View,
+  scale: YScale,
+  crop: number,
+  highlights: string[],
+  zoom: Zoom | null = null,
+): Grid {
   const all = histogramOf(layout, series, view.from, view.to);
   const rows = rowsFor(layout, series.unit, scale, all, crop, zoom);
   const table = tabulate(past, series, view, (part) => part.numbers?.count ?? 0);
   const size = table.columns.length * (rows.edges.length - 1);
   const grid: Grid = {
-    ...table, rows, all, most: 0,
+    ...table,
+    rows,
+    all,
+    most: 0,
     under: new Float64Array(table.columns.length),
     counts: new Float64Array(size),
     parts: highlights.map(() => new Float64Array(size)),
@@ -187,7 +210,10 @@ export function makeGrid(past: Past, layout: Layout, series: Series, view: View,
 }
 
 function addCells(grid: Grid, layout: Layout, at: number, { buckets, counts }: Sparse, part: Float64Array | undefined): void {
-  const { counts: cells, rows: { edges, of } } = grid;
+  const {
+    counts: cells,
+    rows: { edges, of },
+  } = grid;
   const first = at * (edges.length - 1);
   for (let index = 0; index < buckets.length; index += 1) {
     const bucket = buckets[index]!;
@@ -222,7 +248,9 @@ export function figuresOf(grid: Grid, at: number, row: number): Figures | null {
   const count = grid.counts[at * height + row]!;
   return {
     ...boundsOf(grid, row, row),
-    count, column, below,
+    count,
+    column,
+    below,
     above: column.count - below + count,
   };
 }

@@ -2,7 +2,7 @@
 // cell is crisp. An unknown value is never drawn as an empty cell.
 
 import type { Column, Grid, Table, View } from "./grid";
-import { type Ramp, hueRamp, ramp } from "./ramp";
+import { hueRamp, type Ramp, ramp } from "./ramp";
 
 export type ColourScale = "log" | "linear" | "rank";
 
@@ -39,7 +39,9 @@ export function shader(look: Pick<Look, "colour" | "most" | "enhance">, counts: 
     return (count) => Math.max(least, Math.min(255, Math.round(Math.log(count) * scale)));
   }
   const distinct = [...new Set(counts)].filter((count) => count > 0).sort((a, b) => a - b);
-  const ranks = new Map(distinct.map((count, at) => [count, distinct.length > 1 ? Math.round((255 * at) / (distinct.length - 1)) : 255]));
+  const ranks = new Map(
+    distinct.map((count, at) => [count, distinct.length > 1 ? Math.round((255 * at) / (distinct.length - 1)) : 255]),
+  );
   return (count) => Math.max(least, ranks.get(count) ?? 0);
 }
 
@@ -58,7 +60,14 @@ export function paint(canvas: HTMLCanvasElement, grid: Grid, look: Look): void {
 export function inksOf(canvas: HTMLCanvasElement): Inks {
   const style = getComputedStyle(canvas);
   const ink = (name: string): string => style.getPropertyValue(`--${name}`).trim();
-  return { ground: ink("ground"), line: ink("line"), line2: ink("line2"), mark: ink("mark"), ink2: ink("ink2"), grey: ink("grey") };
+  return {
+    ground: ink("ground"),
+    line: ink("line"),
+    line2: ink("line2"),
+    mark: ink("mark"),
+    ink2: ink("ink2"),
+    grey: ink("grey"),
+  };
 }
 
 /** Draws one pixel for each cell. */
@@ -69,7 +78,9 @@ function cells(grid: Grid, look: Look): OffscreenCanvas {
   const shade = shader(look, grid.counts);
   const base = ramp(look.dark, look.hues.length > 0);
   const hues = look.hues.map((hue) => hueRamp(hue, look.dark));
-  const colours = Uint32Array.from({ length: 256 }, (_, index) => packed(base[index * 3]!, base[index * 3 + 1]!, base[index * 3 + 2]!));
+  const colours = Uint32Array.from({ length: 256 }, (_, index) =>
+    packed(base[index * 3]!, base[index * 3 + 1]!, base[index * 3 + 2]!),
+  );
   for (let at = 0; at < width; at += 1) {
     for (let row = 0; row < height; row += 1) {
       const place = at * height + row;
@@ -115,7 +126,12 @@ function paintLines(context: CanvasRenderingContext2D, grid: Grid, look: Look, i
   paintTimeLines(context, grid.view, look, inks);
 }
 
-export function paintTimeLines(context: CanvasRenderingContext2D, view: View, look: Pick<Look, "firstSecond" | "everySeconds">, inks: Inks): void {
+export function paintTimeLines(
+  context: CanvasRenderingContext2D,
+  view: View,
+  look: Pick<Look, "firstSecond" | "everySeconds">,
+  inks: Inks,
+): void {
   const { width, height } = context.canvas;
   context.fillStyle = inks.line;
   const span = view.to - view.from;

@@ -55,17 +55,33 @@ export function Plot(props: PlotProps) {
   }, [grid, width, height, dark, colour, most, enhance, hues.join(" ")]);
   const rows = grid.rows.edges.length - 1;
   const { begin, move, end, cancel, startedAt } = useDrag(props, rows);
-  const cell = cursor && { left: `${((cursor.second - view.from) / (view.to - view.from)) * 100}%`, width: `${(view.step / (view.to - view.from)) * 100}%` };
+  const cell = cursor && {
+    left: `${((cursor.second - view.from) / (view.to - view.from)) * 100}%`,
+    width: `${(view.step / (view.to - view.from)) * 100}%`,
+  };
   return (
-    <div class="plot" ref={ref} tabIndex={0} role="application" aria-label={`Heat map: ${props.label}. Arrow keys move the cursor; with Shift held, Enter begins and ends a rectangle.`}
-      data-columns={grid.columns.length} data-count={grid.all.count}
+    <div
+      class="plot"
+      ref={ref}
+      tabIndex={0}
+      role="application"
+      aria-label={`Heat map: ${props.label}. Arrow keys move the cursor; with Shift held, Enter begins and ends a rectangle.`}
+      data-columns={grid.columns.length}
+      data-count={grid.all.count}
       onPointerDown={begin}
-      onPointerMove={(event) => { if (startedAt() !== null) move(event); else if (!pinned) setCursor(cursorAt(event, props, rows)); }}
-      onPointerUp={end} onPointerCancel={cancel}
-      onPointerLeave={() => startedAt() !== null || pinned || setCursor(null)}>
+      onPointerMove={(event) => {
+        if (startedAt() !== null) move(event);
+        else if (!pinned) setCursor(cursorAt(event, props, rows));
+      }}
+      onPointerUp={end}
+      onPointerCancel={cancel}
+      onPointerLeave={() => startedAt() !== null || pinned || setCursor(null)}
+    >
       <canvas ref={canvas} aria-hidden="true" />
       {cell && cursor.second >= view.from && <i class="cursor" style={cell} />}
-      {cell && cursor.panel === index && !props.rectangle && <i class="cell" style={{ ...cell, bottom: `${(cursor.row / rows) * 100}%`, height: `${100 / rows}%` }} />}
+      {cell && cursor.panel === index && !props.rectangle && (
+        <i class="cell" style={{ ...cell, bottom: `${(cursor.row / rows) * 100}%`, height: `${100 / rows}%` }} />
+      )}
       {props.rectangle && <Frame rectangle={props.rectangle} view={view} rows={rows} />}
       {!props.rectangle && props.children}
     </div>
@@ -82,7 +98,17 @@ export function fit(element: HTMLCanvasElement, width: number, height: number): 
 function Frame({ rectangle, view, rows }: { rectangle: Rectangle; view: View; rows: number }) {
   const x = (second: number): number => Math.min(100, Math.max(0, ((second - view.from) / (view.to - view.from)) * 100));
   const [left, right] = [x(rectangle.from), x(rectangle.to)];
-  return <i class="rectangle" style={{ left: `${left}%`, width: `${right - left}%`, bottom: `${(rectangle.low / rows) * 100}%`, height: `${((rectangle.high - rectangle.low) / rows) * 100}%` }} />;
+  return (
+    <i
+      class="rectangle"
+      style={{
+        left: `${left}%`,
+        width: `${right - left}%`,
+        bottom: `${(rectangle.low / rows) * 100}%`,
+        height: `${((rectangle.high - rectangle.low) / rows) * 100}%`,
+      }}
+    />
+  );
 }
 
 function cursorAt(event: PointerEvent, { grid, view, index }: PlotProps, rows: number): Cursor {
@@ -99,8 +125,10 @@ function cursorAt(event: PointerEvent, { grid, view, index }: PlotProps, rows: n
 /** The rectangle that two cells span, both included. */
 export function between(one: Cursor, other: Cursor, view: View): Rectangle {
   return {
-    from: Math.min(one.second, other.second), to: Math.max(one.second, other.second) + view.step,
-    low: Math.min(one.row, other.row), high: Math.max(one.row, other.row) + 1,
+    from: Math.min(one.second, other.second),
+    to: Math.max(one.second, other.second) + view.step,
+    low: Math.min(one.row, other.row),
+    high: Math.max(one.row, other.row) + 1,
   };
 }
 
@@ -108,7 +136,7 @@ function useDrag(props: PlotProps, rows: number) {
   const start = useRef<{ at: Cursor; x: number; y: number; isDrag: boolean } | null>(null);
   const [, redraw] = useState(0);
   const begin = (event: PointerEvent): void => {
-    if (event.button !== 0 || (event.pointerType === "touch")) return;
+    if (event.button !== 0 || event.pointerType === "touch") return;
     start.current = { at: cursorAt(event, props, rows), x: event.clientX, y: event.clientY, isDrag: false };
     (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
   };
@@ -124,7 +152,10 @@ function useDrag(props: PlotProps, rows: number) {
     const from = start.current;
     start.current = null;
     const at = cursorAt(event, props, rows);
-    if (from?.isDrag) return props.drawn(between(from.at, at, props.view));
+    if (from?.isDrag) {
+      props.drawn(between(from.at, at, props.view));
+      return;
+    }
     props.draw(null);
     props.setCursor(at);
     props.pin(!props.pinned);

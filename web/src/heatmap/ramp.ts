@@ -5,10 +5,28 @@
 /** Lightness, chroma, hue. */
 type Point = readonly [number, number, number];
 
-const LIGHT: Point[] = [[0.855, 0.052, 202], [0.75, 0.082, 213], [0.615, 0.105, 235], [0.44, 0.115, 258], [0.235, 0.07, 272]];
-const DARK: Point[] = [[0.385, 0.055, 245], [0.49, 0.085, 232], [0.62, 0.1, 205], [0.79, 0.105, 165], [0.955, 0.085, 108]];
-const GREY_LIGHT: Point[] = [[0.9, 0.005, 250], [0.58, 0.005, 250]];
-const GREY_DARK: Point[] = [[0.3, 0.005, 250], [0.54, 0.005, 250]];
+const LIGHT: Point[] = [
+  [0.855, 0.052, 202],
+  [0.75, 0.082, 213],
+  [0.615, 0.105, 235],
+  [0.44, 0.115, 258],
+  [0.235, 0.07, 272],
+];
+const DARK: Point[] = [
+  [0.385, 0.055, 245],
+  [0.49, 0.085, 232],
+  [0.62, 0.1, 205],
+  [0.79, 0.105, 165],
+  [0.955, 0.085, 108],
+];
+const GREY_LIGHT: Point[] = [
+  [0.9, 0.005, 250],
+  [0.58, 0.005, 250],
+];
+const GREY_DARK: Point[] = [
+  [0.3, 0.005, 250],
+  [0.54, 0.005, 250],
+];
 
 /** Red, green and blue of 256 entries. */
 export type Ramp = Uint8ClampedArray;
@@ -22,7 +40,11 @@ export function ramp(dark: boolean, greyed = false): Ramp {
 /** The ramp of one hue: its colour is in the middle, and the ends are lighter and darker. */
 export function hueRamp(colour: string, dark: boolean): Ramp {
   const [l, c, h] = oklch(colour);
-  const ends: Point[] = [[dark ? l * 0.72 : Math.min(0.9, l + 0.18), c * 0.75, h], [l, c, h], [dark ? Math.min(0.95, l + 0.14) : l * 0.62, c * 0.85, h]];
+  const ends: Point[] = [
+    [dark ? l * 0.72 : Math.min(0.9, l + 0.18), c * 0.75, h],
+    [l, c, h],
+    [dark ? Math.min(0.95, l + 0.14) : l * 0.62, c * 0.85, h],
+  ];
   return between(ends);
 }
 

@@ -1,7 +1,7 @@
 // Paints counts by column: stacked areas, or lines. All panels have the same time axis.
 
-import { type Table, roundUp } from "./grid";
-import { type Look, inksOf, paintTimeLines, paintUnknown } from "./paint";
+import { roundUp, type Table } from "./grid";
+import { inksOf, type Look, paintTimeLines, paintUnknown } from "./paint";
 
 export type Shape = "stacked" | "lines";
 
@@ -15,7 +15,11 @@ export interface StackLook extends Pick<Look, "everySeconds" | "firstSecond"> {
 
 /** The values, the largest total first. */
 export function ranked(table: Table): { name: string; counts: Float64Array; total: number }[] {
-  const rows = [...table.values].map(([name, counts]) => ({ name, counts, total: counts.reduce((sum, count) => sum + count, 0) }));
+  const rows = [...table.values].map(([name, counts]) => ({
+    name,
+    counts,
+    total: counts.reduce((sum, count) => sum + count, 0),
+  }));
   return rows.sort((a, b) => b.total - a.total || (a.name < b.name ? -1 : 1));
 }
 
@@ -37,19 +41,28 @@ export function paintStack(canvas: HTMLCanvasElement, table: Table, look: StackL
   const y = (rate: number): number => height - (rate / look.top) * (height - 2);
   const rows = ranked(table);
   if (look.shape === "stacked") stack(context, table, rows, look, inks, x, y);
-  else rows.forEach(({ name, counts }, at) => {
-    context.strokeStyle = look.hues.get(name) ?? (at === 0 ? inks.ink2 : inks.grey);
-    context.lineWidth = look.hues.has(name) ? 2 : 1;
-    context.setLineDash(at > 2 && !look.hues.has(name) ? [4, 3] : []);
-    line(context, table, counts, x, y);
-  });
+  else
+    rows.forEach(({ name, counts }, at) => {
+      context.strokeStyle = look.hues.get(name) ?? (at === 0 ? inks.ink2 : inks.grey);
+      context.lineWidth = look.hues.has(name) ? 2 : 1;
+      context.setLineDash(at > 2 && !look.hues.has(name) ? [4, 3] : []);
+      line(context, table, counts, x, y);
+    });
   context.setLineDash([]);
   paintUnknown(context, table, inks);
 }
 
 type Place = (value: number) => number;
 
-function stack(context: CanvasRenderingContext2D, table: Table, rows: ReturnType<typeof ranked>, look: StackLook, inks: ReturnType<typeof inksOf>, x: Place, y: Place): void {
+function stack(
+  context: CanvasRenderingContext2D,
+  table: Table,
+  rows: ReturnType<typeof ranked>,
+  look: StackLook,
+  inks: ReturnType<typeof inksOf>,
+  x: Place,
+  y: Place,
+): void {
   const base = new Float64Array(table.columns.length);
   rows.forEach(({ name, counts }, at) => {
     context.fillStyle = look.hues.get(name) ?? (at % 2 === 0 ? inks.grey : inks.line2);

@@ -6,7 +6,7 @@ import { useSize } from "../ui/hooks";
 import { timeLines } from "../ui/ruler";
 import type { Cursor, Table, View } from "./grid";
 import { fit } from "./plot";
-import { type Shape, paintStack } from "./stack";
+import { paintStack, type Shape } from "./stack";
 
 interface StackPlotProps {
   feed: Feed;
@@ -39,10 +39,21 @@ export function StackPlot({ feed, table, view, dark, shape, top, hues, index, la
   };
   const count = table.columns.reduce((sum, column) => sum + column.count, 0);
   return (
-    <div class="plot low" ref={ref} tabIndex={0} role="application" aria-label={`${label}. Arrow keys move the cursor.`} data-count={count}
-      onPointerMove={(event) => setCursor(at(event))} onPointerLeave={() => setCursor(null)} onClick={pause}>
+    <div
+      class="plot low"
+      ref={ref}
+      tabIndex={0}
+      role="application"
+      aria-label={`${label}. Arrow keys move the cursor.`}
+      data-count={count}
+      onPointerMove={(event) => setCursor(at(event))}
+      onPointerLeave={() => setCursor(null)}
+      onClick={pause}
+    >
       <canvas ref={canvas} aria-hidden="true" />
-      {cursor && cursor.second >= view.from && <i class="cursor" style={{ left: `${((cursor.second - view.from) / (view.to - view.from)) * 100}%` }} />}
+      {cursor && cursor.second >= view.from && (
+        <i class="cursor" style={{ left: `${((cursor.second - view.from) / (view.to - view.from)) * 100}%` }} />
+      )}
     </div>
   );
 }

@@ -128,7 +128,8 @@ export class Feed {
     else if (this.source.kind !== "daemon") this.source = await this.api.get<Source>("/v1/source");
     const past = this.past!;
     const jump = this.source?.kind === "daemon" || this.source?.kind === "kernel" ? past.setClock(clock) : 0;
-    if (jump !== 0) this.note(clock.now_ns / 1e9, `the clock went ${jump > 0 ? "forward" : "back"} ${lasting(Math.abs(jump) * 1e6)}`);
+    if (jump !== 0)
+      this.note(clock.now_ns / 1e9, `the clock went ${jump > 0 ? "forward" : "back"} ${lasting(Math.abs(jump) * 1e6)}`);
     await this.readDevices(clock);
     if (this.source?.kind === "daemon") await this.readDaemon(clock);
     this.follower!.advance(past.to);
@@ -143,17 +144,32 @@ export class Feed {
     const from = Math.max(this.next, to - FIRST, 0);
     const layers = LAYERS.filter((layer) => this.source!.devices.some((one) => one.layer === layer));
     if (to > from && this.source!.trouble === null) {
-      await Promise.all(layers.map(async (layer) => {
-        const query = new URLSearchParams({ statistic: `${layer}.latency[device]`, from_ns: `${from}000000000`, to_ns: `${to}000000000` });
-        const said = await this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`);
-        let series = this.devices.get(layer);
-        if (series === undefined) this.devices.set(layer, (series = new Series(said.statistic, this.layout!)));
-        series.addColumns(said);
-        series.forget(to - DEVICES_KEPT);
-      }));
+      await Promise.all(
+        layers.map(async (layer) => {
+          const query = new URLSearchParams({
+            statistic: `${layer}.latency[device]`,
+            from_ns: `${from}000000000`,
+            to_ns: `${to}000000000`,
+          });
+          const said = await this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`);
+          let series = this.devices.get(layer);
+          if (series === undefined) this.devices.set(layer, (series = new Series(said.statistic, this.layout!)));
+          series.addColumns(said);
+          series.forget(to - DEVICES_KEPT);
+        }),
+      );
     }
     this.next = to;
-    if (this.source!.kind === "recording") past.replace(Math.floor(clock.started_ns / 1e9), to, this.source!.gaps.map((gap) => ({ layer: gap.layer ?? null, from: Math.ceil(gap.from_ns / 1e9), to: Math.floor(gap.to_ns / 1e9) })));
+    if (this.source!.kind === "recording")
+      past.replace(
+        Math.floor(clock.started_ns / 1e9),
+        to,
+        this.source!.gaps.map((gap) => ({
+          layer: gap.layer ?? null,
+          from: Math.ceil(gap.from_ns / 1e9),
+          to: Math.floor(gap.to_ns / 1e9),
+        })),
+      );
     else past.advance(Math.min(since, to), to);
   }
 
@@ -169,7 +185,9 @@ export class Feed {
   private async meet(clock: Schemas["Clock"]): Promise<void> {
     const again = this.startedNs !== null;
     const [said, source, words] = await Promise.all([
-      this.api.get<Schemas["Layout"]>("/v1/layout"), this.api.get<Source>("/v1/source"), this.api.get<Schemas["StatisticWords"]>("/v1/statistics"),
+      this.api.get<Schemas["Layout"]>("/v1/layout"),
+      this.api.get<Source>("/v1/source"),
+      this.api.get<Schemas["StatisticWords"]>("/v1/statistics"),
     ]);
     if (this.layout?.name !== said.layout) {
       this.layout = new Layout(said);

@@ -33,7 +33,11 @@ export class Follower {
   /** The first second that the stream has brought; the page asks for earlier seconds. */
   private streamedFrom = 0;
 
-  constructor(private readonly api: Api, private readonly layout: Layout, private readonly tell: () => void) {}
+  constructor(
+    private readonly api: Api,
+    private readonly layout: Layout,
+    private readonly tell: () => void,
+  ) {}
 
   /** The seconds of a statistic. */
   of(name: string): Series {
@@ -102,7 +106,8 @@ export class Follower {
     } catch (error) {
       series.reading = false;
       // Without contact, the page asks again in the next second.
-      if (error instanceof Refused && error.status < 500 && error.status !== 401) series.refused = [error.message, error.remedy].filter(Boolean).join(": ");
+      if (error instanceof Refused && error.status < 500 && error.status !== 401)
+        series.refused = [error.message, error.remedy].filter(Boolean).join(": ");
       this.tell();
     }
   }
@@ -120,7 +125,12 @@ export class Follower {
     const gap = isFollowed ? series.gap(begin, Math.min(end, before)) : null;
     if (gap === null) return null;
     const from = Math.max(gap.from, gap.to - most * step);
-    const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
+    const query = new URLSearchParams({
+      statistic: series.name,
+      from_ns: `${from}000000000`,
+      to_ns: `${gap.to}000000000`,
+      step_ns: `${step}000000000`,
+    });
     const answer = this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`);
     // If the page fails at the answer before this one, it never awaits this one. A failure of this one must not count
     // as unhandled then.

@@ -73,7 +73,8 @@ export class Past {
     if (second >= this.to) return "after";
     if (second < this.from) return "before";
     if (!this.spans.some((span) => second >= span.from && second < span.to)) return "missing";
-    if (this.apart.some((gap) => series.name.startsWith(`${gap.layer}.`) && second >= gap.from && second < gap.to)) return "missing";
+    if (this.apart.some((gap) => series.name.startsWith(`${gap.layer}.`) && second >= gap.from && second < gap.to))
+      return "missing";
     if (series.has(second)) return "known";
     if (second >= series.forgottenTo) return "unread";
     // The present daemon has forgotten its early seconds of this statistic. Those of an earlier daemon are

@@ -38,13 +38,21 @@ export class Series {
   version = 0;
 
   /** A series whose columns have `step` seconds each. */
-  constructor(readonly name: string, private readonly layout: Layout, readonly step = 1) {}
+  constructor(
+    readonly name: string,
+    private readonly layout: Layout,
+    readonly step = 1,
+  ) {}
 
   /** Adds an answer about the past. */
   addColumns(said: Schemas["Columns"]): void {
     this.unit = said.unit ?? null;
     this.accepted = true;
-    const [from, to, since] = [said.from_ns, said.to_ns, said.since_ns].map((ns) => Math.floor(ns / SECOND)) as [number, number, number];
+    const [from, to, since] = [said.from_ns, said.to_ns, said.since_ns].map((ns) => Math.floor(ns / SECOND)) as [
+      number,
+      number,
+      number,
+    ];
     const places = this.placesOf(said.buckets);
     for (const column of said.columns) this.addColumn(column, places);
     if (since > from) this.forgottenTo = Math.max(this.forgottenTo, Math.min(since, to));
@@ -66,10 +74,15 @@ export class Series {
 
   private addColumn(column: Schemas["Column"], places: number[]): void {
     const at = Math.floor(column.start_ns / SECOND);
-    this.seconds.set(at, column.parts.map((part) => ({
-      value: part.value ?? "", count: part.count, bytes: part.bytes,
-      numbers: part.numbers ? sparseOf(part.numbers, places) : null,
-    })));
+    this.seconds.set(
+      at,
+      column.parts.map((part) => ({
+        value: part.value ?? "",
+        count: part.count,
+        bytes: part.bytes,
+        numbers: part.numbers ? sparseOf(part.numbers, places) : null,
+      })),
+    );
     if (column.dropped > 0) this.dropped.set(at, column.dropped);
   }
 

@@ -37,7 +37,8 @@ export function written({ layer, metric, conditions, by }: Statistic): string {
  *  the words for metrics and facts. */
 export function readStatistic(text: string): Statistic | string {
   const [, layer, metric, brackets] = /^(\w+)\.(\w+)((?:\[[^\]]*\])*)$/.exec(text) ?? [];
-  if (layer === undefined || metric === undefined || brackets === undefined) return "It is not of the form disk.latency[op=write][client].";
+  if (layer === undefined || metric === undefined || brackets === undefined)
+    return "It is not of the form disk.latency[op=write][client].";
   if (!isLayer(layer)) return `There is no layer ${layer}; there are disk, volume and kernel.`;
   const parts = [...brackets.matchAll(/\[([^\]]*)\]/g)].map(([, inside]) => inside ?? "");
   const isCondition = (part: string): boolean => /[=<>!]/.test(part);
@@ -77,7 +78,20 @@ export function conditionOf(by: string, value: string): string | null {
 }
 
 /** Dimensions whose values are ranges of numbers. */
-const NUMBERS = new Set(["size", "offset", "latency", "total", "recv", "throttle", "queue", "suspend", "store", "hold", "late", "reply"]);
+const NUMBERS = new Set([
+  "size",
+  "offset",
+  "latency",
+  "total",
+  "recv",
+  "throttle",
+  "queue",
+  "suspend",
+  "store",
+  "hold",
+  "late",
+  "reply",
+]);
 
 /** The subject of the sentence for a statistic. */
 export function subjectOf({ layer, metric }: Statistic): string {
@@ -88,7 +102,14 @@ export function subjectOf({ layer, metric }: Statistic): string {
   return `${noun} operations by ${metric}`;
 }
 
-const PHRASES: Record<string, string> = { device: "on", op: "of type", client: "of client", rule: "under rule", lane: "on lane", error: "with error" };
+const PHRASES: Record<string, string> = {
+  device: "on",
+  op: "of type",
+  client: "of client",
+  rule: "under rule",
+  lane: "on lane",
+  error: "with error",
+};
 const SIGNS: Record<string, string> = { ">=": "≥", "<=": "≤", "!=": "≠", "=": "", "<": "<", ">": ">" };
 
 /** A condition in words: the words before its value, and the value. */

@@ -11,8 +11,9 @@ function rowsOf(value: unknown, around: Row = {}): Row[] {
   const lists: [string, unknown[]][] = [];
   const put = (object: object, before: string): void => {
     for (const [key, one] of Object.entries(object)) {
-      if (Array.isArray(one)) { if (one.some((each) => typeof each === "object" && each !== null)) lists.push([key, one]); }
-      else if (typeof one === "object" && one !== null) put(one, `${before}${key}.`);
+      if (Array.isArray(one)) {
+        if (one.some((each) => typeof each === "object" && each !== null)) lists.push([key, one]);
+      } else if (typeof one === "object" && one !== null) put(one, `${before}${key}.`);
       else row[before + key] = one as Row[string];
     }
   };
@@ -34,12 +35,22 @@ function shown(value: Row[string] | undefined): string {
 }
 
 function table(place: Element, rows: Row[], columns: string[]): void {
-  const isNumber = (column: string): boolean => rows.every((row) => row[column] === undefined || row[column] === null || typeof row[column] === "number");
+  const isNumber = (column: string): boolean =>
+    rows.every((row) => row[column] === undefined || row[column] === null || typeof row[column] === "number");
   let order = 0;
   let sorted: string | null = null;
   const draw = (): void => {
     const list = [...rows];
-    if (sorted !== null) list.sort((a, b) => order * ((a[sorted!] ?? -Infinity) < (b[sorted!] ?? -Infinity) ? -1 : (a[sorted!] ?? -Infinity) > (b[sorted!] ?? -Infinity) ? 1 : 0));
+    if (sorted !== null)
+      list.sort(
+        (a, b) =>
+          order *
+          ((a[sorted!] ?? -Infinity) < (b[sorted!] ?? -Infinity)
+            ? -1
+            : (a[sorted!] ?? -Infinity) > (b[sorted!] ?? -Infinity)
+              ? 1
+              : 0),
+      );
     const all = make("table");
     const head = all.createTHead().insertRow();
     for (const column of columns) {
@@ -133,9 +144,18 @@ const columns = [...new Set(rows.flatMap(Object.keys))].filter((column) => rows.
 const place = document.getElementById("table");
 const over = document.getElementById("figure");
 if (place && over && rows.length > 0) {
-  const numbers = columns.filter((column) => rows.some((row) => typeof row[column] === "number") && !/(^|[._])(start|end|at|unix|time)(_ns|_s|_ms)?$/.test(column));
+  const numbers = columns.filter(
+    (column) =>
+      rows.some((row) => typeof row[column] === "number") && !/(^|[._])(start|end|at|unix|time)(_ns|_s|_ms)?$/.test(column),
+  );
   const varying = numbers.filter((column) => new Set(rows.map((row) => row[column])).size > 1);
   table(place, rows, columns);
-  if (rows.length > 2 && varying.length > 0) figure(over, rows, varying, columns.filter((column) => rows.some((row) => typeof row[column] === "string")));
+  if (rows.length > 2 && varying.length > 0)
+    figure(
+      over,
+      rows,
+      varying,
+      columns.filter((column) => rows.some((row) => typeof row[column] === "string")),
+    );
   else over.remove();
 }

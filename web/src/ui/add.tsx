@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Feed } from "../model/feed";
-import { DEVICES, LAYERS, type Layer, type Statistic, nameOf, sentence } from "../model/statistic";
+import { DEVICES, LAYERS, type Layer, nameOf, type Statistic, sentence } from "../model/statistic";
 
 /** Adds a statistic by layer, metric and breakdown. */
 export function AddStatistic({ feed, add, close }: { feed: Feed; add: (statistic: Statistic) => void; close: () => void }) {
@@ -23,18 +23,47 @@ export function AddStatistic({ feed, add, close }: { feed: Feed; add: (statistic
     add(statistic);
   };
   return (
-    <form class="add-statistic" aria-label="Add statistic" onSubmit={submit} onKeyDown={(event) => event.key === "Escape" && close()}>
-      <label>Layer <select ref={first} value={layer} onChange={(event) => choose(event.currentTarget.value as Layer)}>
-        {layers.map((one) => <option key={one} value={one}>{DEVICES[one]}</option>)}
-      </select></label>
-      <label>Metric <select value={metric} onChange={(event) => setMetric(event.currentTarget.value)}>
-        {metrics.map(({ word, meaning }) => <option key={word} value={word}>{word}: {meaning}</option>)}
-      </select></label>
-      <label>Broken down by <select value={by} disabled={metric === "offset"} onChange={(event) => setBy(event.currentTarget.value)}>
-        <option value="">nothing</option>
-        {dimensions.map(({ word, meaning }) => <option key={word} value={word}>{nameOf(word)}: {meaning}</option>)}
-      </select></label>
-      <button class="primary">Add</button> <button type="button" onClick={close}>Cancel</button>
+    <form
+      class="add-statistic"
+      aria-label="Add statistic"
+      onSubmit={submit}
+      onKeyDown={(event) => event.key === "Escape" && close()}
+    >
+      <label>
+        Layer{" "}
+        <select ref={first} value={layer} onChange={(event) => choose(event.currentTarget.value as Layer)}>
+          {layers.map((one) => (
+            <option key={one} value={one}>
+              {DEVICES[one]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Metric{" "}
+        <select value={metric} onChange={(event) => setMetric(event.currentTarget.value)}>
+          {metrics.map(({ word, meaning }) => (
+            <option key={word} value={word}>
+              {word}: {meaning}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Broken down by{" "}
+        <select value={by} disabled={metric === "offset"} onChange={(event) => setBy(event.currentTarget.value)}>
+          <option value="">nothing</option>
+          {dimensions.map(({ word, meaning }) => (
+            <option key={word} value={word}>
+              {nameOf(word)}: {meaning}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button class="primary">Add</button>{" "}
+      <button type="button" onClick={close}>
+        Cancel
+      </button>
       <p class="note">{sentence(statistic)}</p>
     </form>
   );

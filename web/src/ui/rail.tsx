@@ -1,8 +1,8 @@
 import type { Feed } from "../model/feed";
 import { Histogram } from "../model/histogram";
 import { DEVICES, LAYERS, type Layer, type Statistic, written } from "../model/statistic";
-import { type Route, go } from "../route";
-import { UNKNOWN, capitalized, cut, latency, rate } from "../words";
+import { go, type Route } from "../route";
+import { capitalized, cut, latency, rate, UNKNOWN } from "../words";
 
 /** A device's figures cover this many of the last closed seconds. */
 export const LATELY = 10;
@@ -36,7 +36,16 @@ export function Rail({ feed, route }: { feed: Feed; route: Route }) {
   const layers = LAYERS.filter((one) => one === "disk" || feed.namesOf(one).length > 0);
   return (
     <aside class="rail" aria-label="Sources">
-      {layers.map((layer) => <Sources key={layer} title={capitalized(DEVICES[layer])} layer={layer} names={feed.namesOf(layer)} feed={feed} shown={shown} />)}
+      {layers.map((layer) => (
+        <Sources
+          key={layer}
+          title={capitalized(DEVICES[layer])}
+          layer={layer}
+          names={feed.namesOf(layer)}
+          feed={feed}
+          shown={shown}
+        />
+      ))}
       <p class="note">A click shows one source; Shift+click adds a source.</p>
     </aside>
   );
@@ -53,9 +62,19 @@ interface SourcesProps {
 function Sources({ title, layer, names, feed, shown }: SourcesProps) {
   return (
     <table>
-      <thead><tr><th scope="col">{title}</th><th scope="col">ops/s</th><th scope="col" title="of the last 10 s; if there were fewer than 100 I/Os, the longest latency">p99</th></tr></thead>
+      <thead>
+        <tr>
+          <th scope="col">{title}</th>
+          <th scope="col">ops/s</th>
+          <th scope="col" title="of the last 10 s; if there were fewer than 100 I/Os, the longest latency">
+            p99
+          </th>
+        </tr>
+      </thead>
       <tbody>
-        {names.map((name) => <Source key={name} layer={layer} name={name} feed={feed} shown={shown} />)}
+        {names.map((name) => (
+          <Source key={name} layer={layer} name={name} feed={feed} shown={shown} />
+        ))}
       </tbody>
     </table>
   );
@@ -77,7 +96,9 @@ function Source({ layer, name, feed, shown }: { layer: Layer; name: string; feed
     <tr class={shown.includes(question) ? "chosen" : ""}>
       <th scope="row">
         {hasRule && <i class="armed" role="img" aria-label="a rule is armed" title="a rule is armed" />}
-        <a href={`#worksheet?s=${encodeURIComponent(question)}`} onClick={show} title={name}>{cut(name, 13)}</a>
+        <a href={`#worksheet?s=${encodeURIComponent(question)}`} onClick={show} title={name}>
+          {cut(name, 13)}
+        </a>
       </th>
       <td>{opsPerSecond === null ? UNKNOWN : rate(opsPerSecond)}</td>
       <td>{latency(p99)}</td>

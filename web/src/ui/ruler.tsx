@@ -1,7 +1,7 @@
 import type { Cursor, View } from "../heatmap/grid";
 import type { Feed, Happening } from "../model/feed";
 import type { Past } from "../model/past";
-import { UNKNOWN, clock, cut, zoneOffset } from "../words";
+import { clock, cut, UNKNOWN, zoneOffset } from "../words";
 
 const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200];
 /** A label takes about this many pixels. */
@@ -28,10 +28,16 @@ export function Ruler({ past, view, cursor, width }: { past: Past; view: View; c
     <div class="ruler" aria-hidden="true">
       {marks.map((second) => {
         const at = share(view, second);
-        return at < 0.03 || at > 0.97 || clock(past.wall(second)) === UNKNOWN ? null : <span key={Math.round(past.wall(second))} style={{ left: `${at * 100}%` }}>{clock(past.wall(second))}</span>;
+        return at < 0.03 || at > 0.97 || clock(past.wall(second)) === UNKNOWN ? null : (
+          <span key={Math.round(past.wall(second))} style={{ left: `${at * 100}%` }}>
+            {clock(past.wall(second))}
+          </span>
+        );
       })}
       {cursor && share(view, cursor.second) >= 0 && (
-        <span class="flag" style={{ left: `${share(view, cursor.second + view.step / 2) * 100}%` }}>{clock(past.wall(cursor.second))}</span>
+        <span class="flag" style={{ left: `${share(view, cursor.second + view.step / 2) * 100}%` }}>
+          {clock(past.wall(cursor.second))}
+        </span>
       )}
     </div>
   );
@@ -39,10 +45,14 @@ export function Ruler({ past, view, cursor, width }: { past: Past; view: View; c
 
 /** Shows each rule as a bracket, from when it was armed until it ended, and other events. */
 export function EventLane({ feed, view }: { feed: Feed; view: View }) {
-  const seen = [...feed.happenings].sort((a, b) => a.second - b.second).filter((one) => (one.until ?? view.to) >= view.from && one.second <= view.to);
+  const seen = [...feed.happenings]
+    .sort((a, b) => a.second - b.second)
+    .filter((one) => (one.until ?? view.to) >= view.from && one.second <= view.to);
   return (
     <div class="lane">
-      {seen.map((one, at) => <Bracket key={one.key} happening={one} view={view} next={seen.slice(at + 1).map((other) => other.second)} />)}
+      {seen.map((one, at) => (
+        <Bracket key={one.key} happening={one} view={view} next={seen.slice(at + 1).map((other) => other.second)} />
+      ))}
     </div>
   );
 }

@@ -1,12 +1,12 @@
 import { useRef, useState } from "preact/hooks";
-import { Refused, type Schemas, type Send, part } from "../api";
+import { part, Refused, type Schemas, type Send } from "../api";
 import type { Feed, Rule } from "../model/feed";
 import { opsOf } from "../model/statistic";
 import { lately } from "../ui/rail";
+import { lasting, latency, plural, rate, thousands, UNKNOWN } from "../words";
 import { Crash } from "./crash";
 import { Expected } from "./expected";
 import { Wiring } from "./wiring";
-import { UNKNOWN, lasting, latency, plural, rate, thousands } from "../words";
 
 type Disk = Schemas["Disk"];
 
@@ -38,65 +38,166 @@ export function Control({ feed }: { feed: Feed }) {
       <div class="disks">
         <Wiring feed={feed} />
         <table>
-          <thead><tr><th scope="col">Disk</th><th scope="col">in</th><th scope="col">clients</th><th scope="col">ops/s</th><th scope="col">p99</th><th scope="col">in flight</th><th scope="col">Rules</th><th scope="col"><span class="reader">Actions</span></th></tr></thead>
+          <thead>
+            <tr>
+              <th scope="col">Disk</th>
+              <th scope="col">in</th>
+              <th scope="col">clients</th>
+              <th scope="col">ops/s</th>
+              <th scope="col">p99</th>
+              <th scope="col">in flight</th>
+              <th scope="col">Rules</th>
+              <th scope="col">
+                <span class="reader">Actions</span>
+              </th>
+            </tr>
+          </thead>
           <tbody>
             {feed.status!.disks.map((disk) => (
-              <DiskRow key={disk.name} feed={feed} disk={disk} send={send} cut={() => setCutting(disk.name)} choose={(rule) => { say(null); choose({ disk: disk.name, rule }); }} />
+              <DiskRow
+                key={disk.name}
+                feed={feed}
+                disk={disk}
+                send={send}
+                cut={() => setCutting(disk.name)}
+                choose={(rule) => {
+                  say(null);
+                  choose({ disk: disk.name, rule });
+                }}
+              />
             ))}
           </tbody>
         </table>
-        {feed.rules.length > 0 && <p><button onClick={() => void send("POST", "/v1/reset", {}, "All rules are as the lab has them.")}>Reset the rules</button></p>}
-        <p class="state" role="status">{said && <span class={said.good ? "" : "wrong"}>{said.words}</span>}</p>
+        {feed.rules.length > 0 && (
+          <p>
+            <button onClick={() => void send("POST", "/v1/reset", {}, "All rules are as the lab has them.")}>
+              Reset the rules
+            </button>
+          </p>
+        )}
+        <p class="state" role="status">
+          {said && <span class={said.good ? "" : "wrong"}>{said.words}</span>}
+        </p>
       </div>
       {cutting && <Crash disk={cutting} send={send} close={() => setCutting(null)} />}
-      {chosen && <Arm key={`${chosen.disk} ${chosen.rule?.id}`} feed={feed} disk={feed.status!.disks.find((one) => one.name === chosen.disk)!} rule={chosen.rule} send={send} close={() => choose(null)} />}
+      {chosen && (
+        <Arm
+          key={`${chosen.disk} ${chosen.rule?.id}`}
+          feed={feed}
+          disk={feed.status!.disks.find((one) => one.name === chosen.disk)!}
+          rule={chosen.rule}
+          send={send}
+          close={() => choose(null)}
+        />
+      )}
     </main>
   );
 }
 
-function DiskRow({ feed, disk, send, choose, cut }: { feed: Feed; disk: Disk; send: Send; choose: (rule: Rule | null) => void; cut: () => void }) {
+function DiskRow({
+  feed,
+  disk,
+  send,
+  choose,
+  cut,
+}: {
+  feed: Feed;
+  disk: Disk;
+  send: Send;
+  choose: (rule: Rule | null) => void;
+  cut: () => void;
+}) {
   const { opsPerSecond, p99 } = lately(feed, "disk", disk.name);
   const rules = feed.rules.filter((rule) => rule.disk === disk.name);
   const path = `/v1/disks/${part(disk.name)}`;
-  const suspend = (): Promise<boolean> => send("POST", `${path}/suspend`, { for_ns: SUSPENDED_NS, now: true }, `${disk.name} is suspended for 10 s.`);
+  const suspend = (): Promise<boolean> =>
+    send("POST", `${path}/suspend`, { for_ns: SUSPENDED_NS, now: true }, `${disk.name} is suspended for 10 s.`);
   const resume = (): Promise<boolean> => send("POST", `${path}/resume`, {}, `${disk.name} is resumed.`);
   return (
     <tr>
       <th scope="row">{disk.name}</th>
-      <td class="word" data-name="in">{disk.pool ?? UNKNOWN}</td>
-      <td class="word" data-name="by" title={disk.clients.map((one) => one.name).join(", ")}>{disk.clients.length === 0 ? UNKNOWN : plural(disk.clients.length, "client")}</td>
+      <td class="word" data-name="in">
+        {disk.pool ?? UNKNOWN}
+      </td>
+      <td class="word" data-name="by" title={disk.clients.map((one) => one.name).join(", ")}>
+        {disk.clients.length === 0 ? UNKNOWN : plural(disk.clients.length, "client")}
+      </td>
       <td data-name="ops/s">{opsPerSecond === null ? UNKNOWN : rate(opsPerSecond)}</td>
       <td data-name="p99">{latency(p99)}</td>
       <td data-name="in flight">{thousands(disk.in_flight)}</td>
       <td class="word rules">
         {rules.map((rule) => (
           <div key={rule.id}>
-            <span class="rule-words">{rule.id}</span> <code>{rule.rule}</code> <small>{rule.state}, {thousands(rule.held)} held of {thousands(rule.matched)}{rule.why_nothing ? `; ${rule.why_nothing}` : ""}</small>
-            <button class="link" aria-label={`Change rule ${rule.id}`} onClick={() => choose(rule)}>Change</button>
-            <button class="link" aria-label={`Clear rule ${rule.id}`} onClick={() => void send("DELETE", `/v1/rules/${rule.id}`, undefined, `Rule ${rule.id} is cleared.`)}>Clear</button>
+            <span class="rule-words">{rule.id}</span> <code>{rule.rule}</code>{" "}
+            <small>
+              {rule.state}, {thousands(rule.held)} held of {thousands(rule.matched)}
+              {rule.why_nothing ? `; ${rule.why_nothing}` : ""}
+            </small>
+            <button class="link" aria-label={`Change rule ${rule.id}`} onClick={() => choose(rule)}>
+              Change
+            </button>
+            <button
+              class="link"
+              aria-label={`Clear rule ${rule.id}`}
+              onClick={() => void send("DELETE", `/v1/rules/${rule.id}`, undefined, `Rule ${rule.id} is cleared.`)}
+            >
+              Clear
+            </button>
           </div>
         ))}
       </td>
       <td class="deeds">
-        <button aria-label={`Delay ${disk.name}`} onClick={() => choose(null)}>Delay…</button>
-        {disk.suspended
-          ? <button aria-label={`Resume ${disk.name}`} title={disk.suspended.remaining_ns ? `${lasting(disk.suspended.remaining_ns)} left` : "suspended until it is resumed"} onClick={() => void resume()}>Resume</button>
-          : <button aria-label={`Suspend 10 s: ${disk.name}`} onClick={() => void suspend()}>Suspend 10 s</button>}
-        {disk.store.startsWith("lossy") && disk.pool === null && <button aria-label={`Cut the power: ${disk.name}`} onClick={cut}>Cut the power…</button>}
+        <button aria-label={`Delay ${disk.name}`} onClick={() => choose(null)}>
+          Delay…
+        </button>
+        {disk.suspended ? (
+          <button
+            aria-label={`Resume ${disk.name}`}
+            title={disk.suspended.remaining_ns ? `${lasting(disk.suspended.remaining_ns)} left` : "suspended until it is resumed"}
+            onClick={() => void resume()}
+          >
+            Resume
+          </button>
+        ) : (
+          <button aria-label={`Suspend 10 s: ${disk.name}`} onClick={() => void suspend()}>
+            Suspend 10 s
+          </button>
+        )}
+        {disk.store.startsWith("lossy") && disk.pool === null && (
+          <button aria-label={`Cut the power: ${disk.name}`} onClick={cut}>
+            Cut the power…
+          </button>
+        )}
       </td>
     </tr>
   );
 }
 
 /** The fields of a delay, and the command that arms the same rule. */
-function Arm({ feed, disk: { name: disk, store }, rule, send, close }: { feed: Feed; disk: Disk; rule: Rule | null; send: Send; close: () => void }) {
+function Arm({
+  feed,
+  disk: { name: disk, store },
+  rule,
+  send,
+  close,
+}: {
+  feed: Feed;
+  disk: Disk;
+  rule: Rule | null;
+  send: Send;
+  close: () => void;
+}) {
   const [takes, setTakes] = useState("20ms");
   const [lanes, setLanes] = useState("1");
   const choices = opsOf(store);
   const [ops, setOps] = useState(choices[0]!);
   const [lasts, setLasts] = useState("60s");
   const [words, setWords] = useState(rule?.rule ?? "");
-  const fields = [`-D ${takes.trim()}${lanes.trim() === "" ? "" : `:${lanes.trim()}`}`, `-T ${ops}`, lasts.trim() === "" ? "" : `--for ${lasts.trim()}`];
+  const fields = [
+    `-D ${takes.trim()}${lanes.trim() === "" ? "" : `:${lanes.trim()}`}`,
+    `-T ${ops}`,
+    lasts.trim() === "" ? "" : `--for ${lasts.trim()}`,
+  ];
   const asked = rule ? words : fields.filter(Boolean).join(" ");
   const sending = useRef(false);
   const arm = async (event: Event): Promise<void> => {
@@ -114,21 +215,57 @@ function Arm({ feed, disk: { name: disk, store }, rule, send, close }: { feed: F
     <form class="arm" aria-label={rule ? `Change rule ${rule.id}` : `Delay on ${disk}`} onSubmit={(event) => void arm(event)}>
       <h2>{rule ? `Rule ${rule.id} on ${disk}` : `Delay on ${disk}`}</h2>
       {rule ? (
-        <label>Rule <input value={words} spellcheck={false} onInput={(event) => setWords(event.currentTarget.value)} /></label>
+        <label>
+          Rule <input value={words} spellcheck={false} onInput={(event) => setWords(event.currentTarget.value)} />
+        </label>
       ) : (
         <div class="fields">
-          <label>Operations <select value={ops} onChange={(event) => setOps(event.currentTarget.value)}>
-            {choices.map((one) => <option key={one} value={one}>{one.replace(",", " and ")}</option>)}
-          </select></label>
-          <label>Takes <input value={takes} title="20ms, 20ms~5ms, uniform=1ms..9ms, p50=1ms,p99=30ms" onInput={(event) => setTakes(event.currentTarget.value)} /></label>
-          <label>Lanes <input value={lanes} inputMode="numeric" title="empty: no I/O waits for another" onInput={(event) => setLanes(event.currentTarget.value)} /></label>
-          <label>For <input value={lasts} title="empty: until it is cleared" onInput={(event) => setLasts(event.currentTarget.value)} /></label>
+          <label>
+            Operations{" "}
+            <select value={ops} onChange={(event) => setOps(event.currentTarget.value)}>
+              {choices.map((one) => (
+                <option key={one} value={one}>
+                  {one.replace(",", " and ")}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            Takes{" "}
+            <input
+              value={takes}
+              title="20ms, 20ms~5ms, uniform=1ms..9ms, p50=1ms,p99=30ms"
+              onInput={(event) => setTakes(event.currentTarget.value)}
+            />
+          </label>
+          <label>
+            Lanes{" "}
+            <input
+              value={lanes}
+              inputMode="numeric"
+              title="empty: no I/O waits for another"
+              onInput={(event) => setLanes(event.currentTarget.value)}
+            />
+          </label>
+          <label>
+            For{" "}
+            <input value={lasts} title="empty: until it is cleared" onInput={(event) => setLasts(event.currentTarget.value)} />
+          </label>
         </div>
       )}
-      <p class="command">dashpot {rule ? `update ${rule.id}` : `inject ${disk}`} {asked}</p>
+      <p class="command">
+        dashpot {rule ? `update ${rule.id}` : `inject ${disk}`} {asked}
+      </p>
       {!rule && <Expected feed={feed} disk={disk} rule={asked} />}
-      <p class="note">{rule ? "The rule's counters go on." : "Without lanes no I/O waits for another. Without a time the rule stays until it is cleared."}</p>
-      <button class="primary">{rule ? "Change" : lasts.trim() === "" ? "Arm" : `Arm for ${lasts.trim()}`}</button> <button type="button" onClick={close}>Cancel</button>
+      <p class="note">
+        {rule
+          ? "The rule's counters go on."
+          : "Without lanes no I/O waits for another. Without a time the rule stays until it is cleared."}
+      </p>
+      <button class="primary">{rule ? "Change" : lasts.trim() === "" ? "Arm" : `Arm for ${lasts.trim()}`}</button>{" "}
+      <button type="button" onClick={close}>
+        Cancel
+      </button>
     </form>
   );
 }

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Schemas, type Send, part } from "../api";
+import { part, type Schemas, type Send } from "../api";
 import { plural, size } from "../words";
 
 interface CrashProps {
@@ -23,12 +23,33 @@ export function Crash({ disk, send, close }: CrashProps) {
       <form onSubmit={cut}>
         <h2>Cut the power of {disk}</h2>
         <p>Its clients are disconnected, and lose the writes that no flush has covered. Then the disk is served again.</p>
-        <p><label>Keep of these writes <select value={keep} onChange={(event) => setKeep(event.currentTarget.value)}>
-          <option value="none">nothing</option><option value="random">some, at random</option><option value="all">everything</option>
-        </select></label></p>
-        <p><label>Type {disk} to confirm <input value={typed} autoComplete="off" onInput={(event) => setTyped(event.currentTarget.value)} /></label></p>
-        <p class="note"><code>dashpot crash {disk} --restart --keep {keep}</code></p>
-        <button class="primary" disabled={typed !== disk}>Cut the power</button> <button type="button" onClick={() => ref.current?.close()}>Cancel</button>
+        <p>
+          <label>
+            Keep of these writes{" "}
+            <select value={keep} onChange={(event) => setKeep(event.currentTarget.value)}>
+              <option value="none">nothing</option>
+              <option value="random">some, at random</option>
+              <option value="all">everything</option>
+            </select>
+          </label>
+        </p>
+        <p>
+          <label>
+            Type {disk} to confirm{" "}
+            <input value={typed} autoComplete="off" onInput={(event) => setTyped(event.currentTarget.value)} />
+          </label>
+        </p>
+        <p class="note">
+          <code>
+            dashpot crash {disk} --restart --keep {keep}
+          </code>
+        </p>
+        <button class="primary" disabled={typed !== disk}>
+          Cut the power
+        </button>{" "}
+        <button type="button" onClick={() => ref.current?.close()}>
+          Cancel
+        </button>
       </form>
     </dialog>
   );

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";
 import { part } from "../api";
 import type { Feed } from "../model/feed";
-import { UNKNOWN, latency, plural, rate } from "../words";
+import { latency, plural, rate, UNKNOWN } from "../words";
 
 type Expectation = Schemas["Expectation"];
 type Distribution = Schemas["Distribution"];
@@ -23,7 +23,8 @@ export function Expected({ feed, disk, rule }: { feed: Feed; disk: string; rule:
   useEffect(() => {
     const gone = new AbortController();
     const timer = setTimeout(() => {
-      feed.api.send<Expectation>("POST", `/v1/disks/${part(disk)}/expect`, { rule }, gone.signal)
+      feed.api
+        .send<Expectation>("POST", `/v1/disks/${part(disk)}/expect`, { rule }, gone.signal)
         .then(say, (error: Error) => gone.signal.aborted || say(error.message));
     }, QUIET_MS);
     return () => {
@@ -33,17 +34,45 @@ export function Expected({ feed, disk, rule }: { feed: Feed; disk: string; rule:
   }, [disk, rule]);
   if (said === null) return <p class="note">Asking the engine…</p>;
   if (typeof said === "string") return <p class="note">{said}.</p>;
-  if (said.measured.count === 0) return <p class="note">No I/O in the last {said.seconds} s, so there is nothing to compute an expectation from.</p>;
+  if (said.measured.count === 0)
+    return <p class="note">No I/O in the last {said.seconds} s, so there is nothing to compute an expectation from.</p>;
   return (
     <figure class="expected">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 16}`} role="img" aria-label={`Measured: p50 ${latency(said.measured.p50)}. Expected with the rule: p50 ${latency(said.expected.p50)}.`}>
-        {bars(said.measured, said.buckets).map((share, at) => share > 0 && <rect key={at} class="measured" x={x(at)} y={HEIGHT * (1 - share)} width={WIDTH / BARS - 1} height={HEIGHT * share} />)}
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT + 16}`}
+        role="img"
+        aria-label={`Measured: p50 ${latency(said.measured.p50)}. Expected with the rule: p50 ${latency(said.expected.p50)}.`}
+      >
+        {bars(said.measured, said.buckets).map(
+          (share, at) =>
+            share > 0 && (
+              <rect
+                key={at}
+                class="measured"
+                x={x(at)}
+                y={HEIGHT * (1 - share)}
+                width={WIDTH / BARS - 1}
+                height={HEIGHT * share}
+              />
+            ),
+        )}
         <polyline class="outline" points={outline(bars(said.expected, said.buckets))} />
         <line class="grid" x1="0" x2={WIDTH} y1={HEIGHT} y2={HEIGHT} />
-        {["1 µs", "100 µs", "10 ms", "1 s"].map((words, at) => <text key={words} x={x(at * 2 * PER_DECADE)} y={HEIGHT + 13}>{words}</text>)}
+        {["1 µs", "100 µs", "10 ms", "1 s"].map((words, at) => (
+          <text key={words} x={x(at * 2 * PER_DECADE)} y={HEIGHT + 13}>
+            {words}
+          </text>
+        ))}
       </svg>
       <table>
-        <thead><tr><th scope="col">last {said.seconds} s</th><th scope="col">p50</th><th scope="col">p99</th><th scope="col">max</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">last {said.seconds} s</th>
+            <th scope="col">p50</th>
+            <th scope="col">p99</th>
+            <th scope="col">max</th>
+          </tr>
+        </thead>
         <tbody>
           <Figures name="measured" of={said.measured} />
           <Figures name="expected" of={said.expected} mark />
@@ -56,7 +85,16 @@ export function Expected({ feed, disk, rule }: { feed: Feed; disk: string; rule:
 
 function Figures({ name, of, mark }: { name: string; of: Distribution; mark?: boolean }) {
   const max = of.count > 0 ? latency(of.max) : UNKNOWN;
-  return <tr><th scope="row" class={mark ? "here-words" : ""}>{name}</th><td>{latency(of.p50)}</td><td>{latency(of.p99)}</td><td>{max}</td></tr>;
+  return (
+    <tr>
+      <th scope="row" class={mark ? "here-words" : ""}>
+        {name}
+      </th>
+      <td>{latency(of.p50)}</td>
+      <td>{latency(of.p99)}</td>
+      <td>{max}</td>
+    </tr>
+  );
 }
 
 function x(bar: number): number {
@@ -87,6 +125,7 @@ function isMore({ waiting, expected, measured }: Expectation): boolean {
 function sentence(said: Expectation): string {
   const { seconds, measured, waiting } = said;
   const today = `At today’s ${rate(measured.count / seconds)} I/Os/s`;
-  if (isMore(said)) return `${today} the queue grows: after ${seconds} s ${plural(waiting, "I/O")} would wait. A client that waits for its replies sends fewer.`;
+  if (isMore(said))
+    return `${today} the queue grows: after ${seconds} s ${plural(waiting, "I/O")} would wait. A client that waits for its replies sends fewer.`;
   return `${today}, ${waiting === 0 ? "no I/O" : plural(waiting, "I/O")} would be in flight after ${seconds} s.`;
 }

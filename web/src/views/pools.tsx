@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";
 import { part } from "../api";
 import type { Feed } from "../model/feed";
-import { UNKNOWN, lasting, latency, plural, rate, size, three } from "../words";
+import { lasting, latency, plural, rate, size, three, UNKNOWN } from "../words";
 import { Throttle } from "./throttle";
 import { LATELY, MUCH, writesOf } from "./writes";
 
@@ -19,8 +19,12 @@ export function Pools({ feed }: { feed: Feed }) {
   return (
     <main class="pools">
       <h1>Pools</h1>
-      {pools.length === 0 && <p class="state">This lab has no pool. Describe one in the lab file, with volumes: see docs/lab.md.</p>}
-      {pools.map((pool) => <OnePool key={pool.name} feed={feed} pool={pool} />)}
+      {pools.length === 0 && (
+        <p class="state">This lab has no pool. Describe one in the lab file, with volumes: see docs/lab.md.</p>
+      )}
+      {pools.map((pool) => (
+        <OnePool key={pool.name} feed={feed} pool={pool} />
+      ))}
     </main>
   );
 }
@@ -29,10 +33,19 @@ function OnePool({ feed, pool }: { feed: Feed; pool: Pool }) {
   const before = earlier(feed, pool.name);
   return (
     <section class="pool">
-      <h2>{pool.name} <small>{members(pool)}, {size(pool.allocated_bytes)} of {size(pool.size_bytes)} in volumes</small></h2>
+      <h2>
+        {pool.name}{" "}
+        <small>
+          {members(pool)}, {size(pool.allocated_bytes)} of {size(pool.size_bytes)} in volumes
+        </small>
+      </h2>
       {pool.failed && <p class="wrong">{pool.failed}</p>}
       {before ? <Levels feed={feed} pool={pool} before={before} /> : <p class="state">Measuring…</p>}
-      {pool.throttle !== "none" || pool.dirty_bytes > 0 ? <Delays feed={feed} pool={pool} /> : <p class="note">Its volumes write through: there is no dirty data, and no throttle.</p>}
+      {pool.throttle !== "none" || pool.dirty_bytes > 0 ? (
+        <Delays feed={feed} pool={pool} />
+      ) : (
+        <p class="note">Its volumes write through: there is no dirty data, and no throttle.</p>
+      )}
     </section>
   );
 }
@@ -45,7 +58,7 @@ function members(pool: Pool): string {
 /** The pool some seconds ago, or null if the page had not yet seen the pool at that time. */
 function earlier(feed: Feed, name: string): Pool | null {
   const first = feed.statuses.slice(-LATELY - 1)[0]?.status;
-  return feed.statuses.length < 2 ? null : first?.pools.find((one) => one.name === name) ?? null;
+  return feed.statuses.length < 2 ? null : (first?.pools.find((one) => one.name === name) ?? null);
 }
 
 interface Level {
@@ -61,9 +74,18 @@ function Levels({ feed, pool, before }: { feed: Feed; pool: Pool; before: Pool }
   const volumes = feed.status!.volumes.filter((one) => one.pool === pool.name);
   return (
     <>
-      <h3>Amplification <small>of the last {lasting(seconds * 1e9)}, without flushes; one scale for each column</small></h3>
+      <h3>
+        Amplification <small>of the last {lasting(seconds * 1e9)}, without flushes; one scale for each column</small>
+      </h3>
       <LevelTable levels={levels} scale={levels} />
-      <h3>Its volumes <small>{volumes.length > 1 ? "on the same scales; an I/O that a queue joined from blocks of several volumes counts for the volume of its first block" : ""}</small></h3>
+      <h3>
+        Its volumes{" "}
+        <small>
+          {volumes.length > 1
+            ? "on the same scales; an I/O that a queue joined from blocks of several volumes counts for the volume of its first block"
+            : ""}
+        </small>
+      </h3>
       {volumes.map((volume) => (
         <Fragment key={volume.name}>
           <VolumeLine feed={feed} volume={volume} />
@@ -92,13 +114,33 @@ function LevelTable({ levels, scale }: { levels: Level[]; scale: Level[] }) {
   return (
     <div class="scroll">
       <table class="levels">
-        <colgroup><col class="layer" />{FIGURES.map(({ words }) => <Fragment key={words}><col class="bar" /><col /><col class="factor" /></Fragment>)}</colgroup>
-        <thead><tr><th scope="col">Layer</th>{FIGURES.map(({ words }) => <th scope="col" colSpan={3} key={words}>{words}</th>)}</tr></thead>
+        <colgroup>
+          <col class="layer" />
+          {FIGURES.map(({ words }) => (
+            <Fragment key={words}>
+              <col class="bar" />
+              <col />
+              <col class="factor" />
+            </Fragment>
+          ))}
+        </colgroup>
+        <thead>
+          <tr>
+            <th scope="col">Layer</th>
+            {FIGURES.map(({ words }) => (
+              <th scope="col" colSpan={3} key={words}>
+                {words}
+              </th>
+            ))}
+          </tr>
+        </thead>
         <tbody>
           {levels.map((level) => (
             <tr key={level.name}>
               <th scope="row">{level.name}</th>
-              {FIGURES.map((figure) => <Bar key={figure.words} figure={figure} scale={scale} above={levels[0]!} level={level} />)}
+              {FIGURES.map((figure) => (
+                <Bar key={figure.words} figure={figure} scale={scale} above={levels[0]!} level={level} />
+              ))}
             </tr>
           ))}
         </tbody>
@@ -121,9 +163,13 @@ function Bar({ figure, scale, above, level }: { figure: (typeof FIGURES)[number]
   const factor = level === above || asked === 0 ? null : value / asked;
   return (
     <>
-      <td class="bar"><i class="outside" style={{ width: `${(value / most) * 100}%` }} /></td>
+      <td class="bar">
+        <i class="outside" style={{ width: `${(value / most) * 100}%` }} />
+      </td>
       <td data-name={figure.words}>{figure.said(value)}</td>
-      <td class={factor !== null && factor >= MUCH ? "factor here-words" : "factor"}>{factor === null ? "" : `×${three(factor)}`}</td>
+      <td class={factor !== null && factor >= MUCH ? "factor here-words" : "factor"}>
+        {factor === null ? "" : `×${three(factor)}`}
+      </td>
     </>
   );
 }
@@ -136,12 +182,33 @@ function difference(now: Sums, before: Sums, seconds: number): Sums {
 /** A sentence about a volume: how many blocks a client's write becomes, and why. */
 function VolumeLine({ feed, volume }: { feed: Feed; volume: Schemas["Volume"] }) {
   const writes = writesOf(feed, volume.name);
-  if (!writes) return <p>{volume.name}: no write lately. Its block size is {size(volume.block_bytes)}.</p>;
+  if (!writes)
+    return (
+      <p>
+        {volume.name}: no write lately. Its block size is {size(volume.block_bytes)}.
+      </p>
+    );
   const { blocks } = writes;
   const isMuch = blocks >= MUCH || blocks <= 1 / MUCH;
   const mark = isMuch ? "here-words" : "";
-  const said = blocks >= 1.05 ? <>becomes <b class={mark}>{three(blocks)} blocks</b></> : blocks <= 0.95 ? <>is <b class={mark}>{three(blocks)} of a block</b>, whose rest must be read first</> : <>is one block</>;
-  return <p class={isMuch ? "finding" : ""}>Each write to {volume.name} {said}: its clients write {size(Math.round(writes.bytes))}, its block size is {size(volume.block_bytes)}.</p>;
+  const said =
+    blocks >= 1.05 ? (
+      <>
+        becomes <b class={mark}>{three(blocks)} blocks</b>
+      </>
+    ) : blocks <= 0.95 ? (
+      <>
+        is <b class={mark}>{three(blocks)} of a block</b>, whose rest must be read first
+      </>
+    ) : (
+      <>is one block</>
+    );
+  return (
+    <p class={isMuch ? "finding" : ""}>
+      Each write to {volume.name} {said}: its clients write {size(Math.round(writes.bytes))}, its block size is{" "}
+      {size(volume.block_bytes)}.
+    </p>
+  );
 }
 
 function Delays({ feed, pool }: { feed: Feed; pool: Pool }) {
@@ -155,17 +222,43 @@ function Delays({ feed, pool }: { feed: Feed; pool: Pool }) {
   const { admissions } = pool;
   return (
     <>
-      <h3>Throttle <small>{pool.throttle}: {size(pool.level.filled_bytes)} of {size(pool.level.stops_at_bytes)}, a write that came now would {pool.level.delay_ns > 0 ? `wait ${latency(pool.level.delay_ns)}` : "not wait"}</small></h3>
-      <p class="finding">{pool.level.delay_ns > 0 ? `Writes are held back by ${latency(pool.level.delay_ns)} each.` : pool.throttled > 0 ? `${plural(pool.throttled, "write")} wait for room.` : "No write is held back."}</p>
+      <h3>
+        Throttle{" "}
+        <small>
+          {pool.throttle}: {size(pool.level.filled_bytes)} of {size(pool.level.stops_at_bytes)}, a write that came now would{" "}
+          {pool.level.delay_ns > 0 ? `wait ${latency(pool.level.delay_ns)}` : "not wait"}
+        </small>
+      </h3>
+      <p class="finding">
+        {pool.level.delay_ns > 0
+          ? `Writes are held back by ${latency(pool.level.delay_ns)} each.`
+          : pool.throttled > 0
+            ? `${plural(pool.throttled, "write")} wait for room.`
+            : "No write is held back."}
+      </p>
       <Throttle feed={feed} pool={pool} tunables={tunables} txgs={txgs} />
-      <p class="note">Since the start: {plural(admissions.assigned, "write")} admitted, {plural(admissions.dirty_delay + admissions.delay, "time")} delayed, {plural(admissions.dirty_over_max + admissions.write_limit, "time")} stopped. {pool.degraded ? "A disk fails writes, which the pool repeats." : ""}</p>
+      <p class="note">
+        Since the start: {plural(admissions.assigned, "write")} admitted,{" "}
+        {plural(admissions.dirty_delay + admissions.delay, "time")} delayed,{" "}
+        {plural(admissions.dirty_over_max + admissions.write_limit, "time")} stopped.{" "}
+        {pool.degraded ? "A disk fails writes, which the pool repeats." : ""}
+      </p>
       <Tune feed={feed} pool={pool} tunables={tunables} />
     </>
   );
 }
 
 /** The tunables whose effect the curve shows. */
-const SHOWN = ["zfs_dirty_data_max", "zfs_delay_min_dirty_percent", "zfs_delay_scale", "zfs_txg_timeout", "zfs_dirty_data_sync_percent", "zfs_vdev_async_write_max_active", "zfs_throttle_delay", "zfs_txg_synctime_ms"];
+const SHOWN = [
+  "zfs_dirty_data_max",
+  "zfs_delay_min_dirty_percent",
+  "zfs_delay_scale",
+  "zfs_txg_timeout",
+  "zfs_dirty_data_sync_percent",
+  "zfs_vdev_async_write_max_active",
+  "zfs_throttle_delay",
+  "zfs_txg_synctime_ms",
+];
 
 function Tune({ feed, pool, tunables }: { feed: Feed; pool: Pool; tunables: Schemas["TunableValue"][] }) {
   const [name, setName] = useState(SHOWN[0]!);
@@ -175,15 +268,35 @@ function Tune({ feed, pool, tunables }: { feed: Feed; pool: Pool; tunables: Sche
   const now = known.find((one) => one.name === name);
   const set = (event: Event): void => {
     event.preventDefault();
-    feed.api.send("PATCH", `/v1/pools/${part(pool.name)}/tunables`, { tunables: { [name]: words } })
-      .then(() => say(`${name} is ${words} now.`), (error: Error) => say(`${error.message}.`));
+    feed.api.send("PATCH", `/v1/pools/${part(pool.name)}/tunables`, { tunables: { [name]: words } }).then(
+      () => say(`${name} is ${words} now.`),
+      (error: Error) => say(`${error.message}.`),
+    );
   };
   return (
     <form class="tune" onSubmit={set} aria-label={`Tunables of ${pool.name}`}>
-      <label>Tunable <select value={name} onChange={(event) => setName(event.currentTarget.value)}>{known.map((one) => <option key={one.name} value={one.name}>{one.name}</option>)}</select></label>
-      <label>Value <input value={words} placeholder={now?.words ?? UNKNOWN} onInput={(event) => setWords(event.currentTarget.value)} /></label>
-      <button class="primary" disabled={words.trim() === ""}>Set</button>
-      <p class="note">{now?.help} Now {now?.words}, default {now?.default_words}. <code>dashpot set {pool.name} {name}={words || now?.words}</code></p>
+      <label>
+        Tunable{" "}
+        <select value={name} onChange={(event) => setName(event.currentTarget.value)}>
+          {known.map((one) => (
+            <option key={one.name} value={one.name}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Value <input value={words} placeholder={now?.words ?? UNKNOWN} onInput={(event) => setWords(event.currentTarget.value)} />
+      </label>
+      <button class="primary" disabled={words.trim() === ""}>
+        Set
+      </button>
+      <p class="note">
+        {now?.help} Now {now?.words}, default {now?.default_words}.{" "}
+        <code>
+          dashpot set {pool.name} {name}={words || now?.words}
+        </code>
+      </p>
       <p role="status">{said}</p>
     </form>
   );

@@ -1,11 +1,11 @@
 // A worksheet as one HTML file, with pictures and their data. A browser can show the file without any host. The file's
 // security policy forbids all scripts and all loading, and every word in the file is escaped.
 
-import { makeGrid, type View } from "../heatmap/grid";
 import { csv, download, escape, svg } from "../heatmap/export";
+import { makeGrid, type View } from "../heatmap/grid";
 import { countsOf, unitOf } from "../heatmap/panel";
 import type { Feed } from "../model/feed";
-import { type Statistic, isOfNumbers, sentence, written } from "../model/statistic";
+import { isOfNumbers, type Statistic, sentence, written } from "../model/statistic";
 import { plural } from "../words";
 
 /** Saves the panels as the page shows them. */
@@ -29,7 +29,10 @@ function section(feed: Feed, statistic: Statistic, view: View): string {
   const grid = isOfNumbers(statistic.metric) ? makeGrid(past, feed.layout!, series, view, "log", 0, []) : null;
   const table = grid ?? countsOf(past, series, view, unitOf(statistic));
   const known = table.columns.filter((column) => column.known === "known").length;
-  const unknown = known < table.columns.length ? `<p>${known} of ${table.columns.length} columns are known; the picture shows the others as empty, and the data leaves them out.</p>` : "";
+  const unknown =
+    known < table.columns.length
+      ? `<p>${known} of ${table.columns.length} columns are known; the picture shows the others as empty, and the data leaves them out.</p>`
+      : "";
   return `<h2>${escape(sentence(statistic))}</h2>
 ${svg({ statistic, table, grid, past, unit: series.unit, colour: "log" })}
 ${unknown}<p><code>${escape(written(statistic))}</code></p>

@@ -3,7 +3,7 @@
 
 import type { Schemas } from "../api";
 import type { Feed } from "../model/feed";
-import { latency, lasting, size } from "../words";
+import { lasting, latency, size } from "../words";
 
 interface ThrottleProps {
   feed: Feed;
@@ -57,19 +57,45 @@ function Curve({ feed, pool, tunables }: ThrottleProps) {
   const least = pool.level.delays_above_bytes ?? max;
   const scale = value("zfs_delay_scale");
   const points = Array.from({ length: POINTS + 1 }, (_, at) => (at / POINTS) * max)
-    .filter((dirty) => dirty > least).map((dirty) => `${x(dirty, max).toFixed(1)},${y(delayOf(dirty, least, max, scale)).toFixed(1)}`);
-  const trail = feed.statuses.slice(-TRAIL).flatMap(({ status }) => status.pools.find((one) => one.name === pool.name)?.level ?? []);
+    .filter((dirty) => dirty > least)
+    .map((dirty) => `${x(dirty, max).toFixed(1)},${y(delayOf(dirty, least, max, scale)).toFixed(1)}`);
+  const trail = feed.statuses
+    .slice(-TRAIL)
+    .flatMap(({ status }) => status.pools.find((one) => one.name === pool.name)?.level ?? []);
   const now = pool.level;
   return (
-    <svg class="curve" viewBox={`-${MARGIN} -16 ${WIDTH + MARGIN + 20} ${HEIGHT + 50}`} role="img" aria-label={`The delay of a write over the dirty data. Now ${size(now.filled_bytes)} are dirty, and a write waits ${latency(now.delay_ns)}.`}>
+    <svg
+      class="curve"
+      viewBox={`-${MARGIN} -16 ${WIDTH + MARGIN + 20} ${HEIGHT + 50}`}
+      role="img"
+      aria-label={`The delay of a write over the dirty data. Now ${size(now.filled_bytes)} are dirty, and a write waits ${latency(now.delay_ns)}.`}
+    >
       {[1e3, 1e4, 1e5, 1e6, 1e7, 1e8].map((ns) => (
-        <g key={ns}><line class="grid" x1="0" x2={WIDTH} y1={y(ns)} y2={y(ns)} /><text x="-8" y={y(ns) + 4} text-anchor="end">{latency(ns)}</text></g>
+        <g key={ns}>
+          <line class="grid" x1="0" x2={WIDTH} y1={y(ns)} y2={y(ns)} />
+          <text x="-8" y={y(ns) + 4} text-anchor="end">
+            {latency(ns)}
+          </text>
+        </g>
       ))}
       <line class="mark-line" x1={x(least, max)} x2={x(least, max)} y1="0" y2={HEIGHT} />
-      <text x={x(least, max)} y={HEIGHT + 14} text-anchor="middle">delays above {size(least)}</text>
-      <text x={WIDTH} y={HEIGHT + 14} text-anchor="end">stops at {size(max)}</text>
+      <text x={x(least, max)} y={HEIGHT + 14} text-anchor="middle">
+        delays above {size(least)}
+      </text>
+      <text x={WIDTH} y={HEIGHT + 14} text-anchor="end">
+        stops at {size(max)}
+      </text>
       <polyline class="delay" points={points.join(" ")} />
-      {trail.map((level, at) => <circle key={at} class="trail" cx={x(level.filled_bytes, max)} cy={y(level.delay_ns)} r="2" opacity={(at + 1) / trail.length} />)}
+      {trail.map((level, at) => (
+        <circle
+          key={at}
+          class="trail"
+          cx={x(level.filled_bytes, max)}
+          cy={y(level.delay_ns)}
+          r="2"
+          opacity={(at + 1) / trail.length}
+        />
+      ))}
       <rect class="dirty" x="0" y={HEIGHT + 20} width={x(now.filled_bytes, max)} height="8" />
       <circle class="now" cx={x(now.filled_bytes, max)} cy={y(now.delay_ns)} r="4.5" />
     </svg>
@@ -87,7 +113,12 @@ function Groups({ pool, txgs }: ThrottleProps) {
   const at = (ns: number): number => Math.max(0, ((ns - from) / (to - from)) * WIDTH);
   const ROW = 14;
   return (
-    <svg class="curve txgs" viewBox={`-${MARGIN} -4 ${WIDTH + MARGIN + 20} ${seen.length * ROW + 24}`} role="img" aria-label={`The last transaction groups: ${seen.map((txg) => `${txg.txg} ${txg.state}`).join(", ")}`}>
+    <svg
+      class="curve txgs"
+      viewBox={`-${MARGIN} -4 ${WIDTH + MARGIN + 20} ${seen.length * ROW + 24}`}
+      role="img"
+      aria-label={`The last transaction groups: ${seen.map((txg) => `${txg.txg} ${txg.state}`).join(", ")}`}
+    >
       {seen.map((txg, row) => {
         const opened = txg.birth_ns;
         const quiesced = opened + txg.open_ns;
@@ -97,15 +128,37 @@ function Groups({ pool, txgs }: ThrottleProps) {
         return (
           <g key={txg.txg} transform={`translate(0 ${row * ROW})`}>
             <title>{title}</title>
-            <text x="-8" y="10" text-anchor="end">{txg.txg}</text>
-            <rect class="open" x={at(opened)} y="1" width={Math.max(1, at(txg.state === "open" ? to : quiesced) - at(opened))} height="10" />
-            {txg.state !== "open" && <rect class="waiting" x={at(quiesced)} y="1" width={Math.max(0, at(begun) - at(quiesced))} height="10" />}
-            {txg.state !== "open" && <rect class={txg.state === "syncing" ? "syncing" : "synced"} x={at(begun)} y="1" width={Math.max(1, at(Math.max(begun, ended)) - at(begun))} height="10" />}
+            <text x="-8" y="10" text-anchor="end">
+              {txg.txg}
+            </text>
+            <rect
+              class="open"
+              x={at(opened)}
+              y="1"
+              width={Math.max(1, at(txg.state === "open" ? to : quiesced) - at(opened))}
+              height="10"
+            />
+            {txg.state !== "open" && (
+              <rect class="waiting" x={at(quiesced)} y="1" width={Math.max(0, at(begun) - at(quiesced))} height="10" />
+            )}
+            {txg.state !== "open" && (
+              <rect
+                class={txg.state === "syncing" ? "syncing" : "synced"}
+                x={at(begun)}
+                y="1"
+                width={Math.max(1, at(Math.max(begun, ended)) - at(begun))}
+                height="10"
+              />
+            )}
           </g>
         );
       })}
-      <text x="0" y={seen.length * ROW + 14}>{seconds} s ago</text>
-      <text x={WIDTH} y={seen.length * ROW + 14} text-anchor="end">now; outline: open, light: waiting, dark: synced</text>
+      <text x="0" y={seen.length * ROW + 14}>
+        {seconds} s ago
+      </text>
+      <text x={WIDTH} y={seen.length * ROW + 14} text-anchor="end">
+        now; outline: open, light: waiting, dark: synced
+      </text>
     </svg>
   );
 }

@@ -2,8 +2,8 @@ import { useLayoutEffect, useMemo, useState } from "preact/hooks";
 import type { Cursor, View } from "../heatmap/grid";
 import { Panel, useTops } from "../heatmap/panel";
 import type { Feed } from "../model/feed";
-import { LAYERS, type Statistic, readStatistic, written } from "../model/statistic";
-import { type Route, go } from "../route";
+import { LAYERS, readStatistic, type Statistic, written } from "../model/statistic";
+import { go, type Route } from "../route";
 import { AddStatistic } from "../ui/add";
 import { useKeys, useSize } from "../ui/hooks";
 import { EventLane, Ruler } from "../ui/ruler";
@@ -24,14 +24,24 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   const [cursor, setCursor] = useState<Cursor | null>(null);
   const asked = route.options.getAll("s");
   const [adding, setAdding] = useState(false);
-  const panels = useMemo(() => (asked.length > 0 ? asked.map(readStatistic) : [firstStatistic(feed)]), [asked.join(" "), feed.source === null]);
+  const panels = useMemo(
+    () => (asked.length > 0 ? asked.map(readStatistic) : [firstStatistic(feed)]),
+    [asked.join(" "), feed.source === null],
+  );
   const span = Math.min(SPAN_MAX, Math.max(SPAN_MIN, Math.round(Number(route.options.get("span"))) || defaultSpan(feed)));
   const view = viewOf(pausedAt ?? past.to, span, width);
   const names = panels.flatMap((one) => (typeof one === "string" ? [] : [written(one)]));
   // The page asks before the browser paints, so that the daemon counts in the meantime.
-  useLayoutEffect(() => feed.follower!.follow(names, view.from, stepOf(view)), [names.join(" "), view.from, view.step, feed.contact.kind]);
+  useLayoutEffect(
+    () => feed.follower!.follow(names, view.from, stepOf(view)),
+    [names.join(" "), view.from, view.step, feed.contact.kind],
+  );
 
-  const top = useTops(feed, panels.filter((one) => typeof one !== "string"), view);
+  const top = useTops(
+    feed,
+    panels.filter((one) => typeof one !== "string"),
+    view,
+  );
 
   const setSpan = (next: number): void => {
     const options = new URLSearchParams(route.options);
@@ -68,35 +78,74 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   return (
     <main class="worksheet">
       <h1 class="reader">Worksheet</h1>
-      <TimeBar feed={feed} view={view} paused={pausedAt !== null} toggle={toggle} move={move} now={() => pause(null)} span={span} setSpan={setSpan}
-        save={() => saveAsHtml(feed, panels.filter((one) => typeof one !== "string"), view)} />
+      <TimeBar
+        feed={feed}
+        view={view}
+        paused={pausedAt !== null}
+        toggle={toggle}
+        move={move}
+        now={() => pause(null)}
+        span={span}
+        setSpan={setSpan}
+        save={() =>
+          saveAsHtml(
+            feed,
+            panels.filter((one) => typeof one !== "string"),
+            view,
+          )
+        }
+      />
       <div class="clock-lane">
         <div class="across" ref={ref}>
           <Ruler past={past} view={view} cursor={cursor} width={width} />
           <EventLane feed={feed} view={view} />
         </div>
       </div>
-      {panels.map((statistic, at) => (
-        typeof statistic === "string"
-          ? <BadPanel key={`bad ${at}`} text={asked[at] ?? ""} why={statistic} drop={() => replace(at)} />
-          : (
-            <Panel key={`${at} ${written(statistic)}`} index={at} feed={feed} statistic={statistic} view={view} dark={dark} live={pausedAt === null} top={top}
-              cursor={cursor} setCursor={setCursor} pause={() => pausedAt === null && pause(past.to)}
-              change={(next) => (next ? replace(at, next) : replace(at))} add={(next) => addAfter(at, next)} />
-          )
-      ))}
-      {adding
-        ? <AddStatistic feed={feed} add={(next) => { setAdding(false); addAfter(panels.length - 1, next); }} close={() => setAdding(false)} />
-        : <p class="add-row"><button onClick={() => setAdding(true)}>Add statistic…</button></p>}
+      {panels.map((statistic, at) =>
+        typeof statistic === "string" ? (
+          <BadPanel key={`bad ${at}`} text={asked[at] ?? ""} why={statistic} drop={() => replace(at)} />
+        ) : (
+          <Panel
+            key={`${at} ${written(statistic)}`}
+            index={at}
+            feed={feed}
+            statistic={statistic}
+            view={view}
+            dark={dark}
+            live={pausedAt === null}
+            top={top}
+            cursor={cursor}
+            setCursor={setCursor}
+            pause={() => pausedAt === null && pause(past.to)}
+            change={(next) => (next ? replace(at, next) : replace(at))}
+            add={(next) => addAfter(at, next)}
+          />
+        ),
+      )}
+      {adding ? (
+        <AddStatistic
+          feed={feed}
+          add={(next) => {
+            setAdding(false);
+            addAfter(panels.length - 1, next);
+          }}
+          close={() => setAdding(false)}
+        />
+      ) : (
+        <p class="add-row">
+          <button onClick={() => setAdding(true)}>Add statistic…</button>
+        </p>
+      )}
     </main>
   );
 }
 
 /** The statistic to show if the address has none: the latencies of volumes, if clients use any, or else of disks. */
 function firstStatistic(feed: Feed): Statistic {
-  const hasVolumes = feed.status === null ? feed.namesOf("volume").length > 0 : feed.status.volumes.some((one) => one.clients.length > 0);
+  const hasVolumes =
+    feed.status === null ? feed.namesOf("volume").length > 0 : feed.status.volumes.some((one) => one.clients.length > 0);
   const others = LAYERS.filter((one) => one !== "volume" && feed.namesOf(one).length > 0);
-  return { layer: hasVolumes ? "volume" : others[0] ?? "disk", metric: "latency", conditions: [], by: "op" };
+  return { layer: hasVolumes ? "volume" : (others[0] ?? "disk"), metric: "latency", conditions: [], by: "op" };
 }
 
 /** The time span in view at first: five minutes or, for a recording or a simulation, all of its time, up to
@@ -125,7 +174,9 @@ function viewOf(end: number, span: number, width: number): View {
 function BadPanel({ text, why, drop }: { text: string; why: string; drop: () => void }) {
   return (
     <section class="panel bad">
-      <p>This link asks for “{text}”. {why}</p>
+      <p>
+        This link asks for “{text}”. {why}
+      </p>
       <button onClick={drop}>Open without this panel</button>
     </section>
   );
