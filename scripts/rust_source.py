@@ -1,6 +1,7 @@
-"""Reads Rust: the modules of a crate, the imports of each file, and circles of imports.
+"""Reads Rust: the modules of a crate, the imports of each file, circles of imports, and the calls between the files of
+one type's methods.
 
-This module reads paths, not types. It sees neither calls of methods nor paths that a macro builds.
+This module reads paths, not types. It sees calls of methods only on `self`, and no path that a macro builds.
 """
 
 import re
@@ -13,6 +14,9 @@ CFG_TEST = re.compile(r"#\[cfg\((?:test|(?:any|all)\([^\]]*\btest\b[^\]]*)\)\]")
 MOD = re.compile(r"\bmod\s+(\w+)\s*([;{])")
 USE = re.compile(r"(\bpub(?:\s*\([^)]*\))?\s+)?\buse\s+([^;]+);")
 PATH = re.compile(r"(?<![\w:.])[A-Za-z_]\w*(?:\s*::\s*\w+)+")
+IMPL = re.compile(r"\bimpl\b([^{;]*)\{")
+GENERICS = re.compile(r"^\s*<(?:[^<>]|<[^<>]*>)*>")
+CALL = re.compile(r"\b(?:self\s*\.\s*|Self::)(\w+)\s*\(")
 TEST_FN = re.compile(r"#\[(?:\w+::)?test\b[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:async\s+)?fn\s+(\$?\w+)")
 PATH_ATTRIBUTE = re.compile(r'#\[path\s*=\s*"([^"]+)"\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s*)?$')
 
@@ -147,6 +151,31 @@ class Reader:
             if file.is_file():
                 return self.file(file, folder / name, (*module.path, name), module)
         return None
+
+
+# ---- Methods ----
+
+
+def inherent_impls(code):
+    """The type and the body of each `impl` without a trait."""
+    for found in IMPL.finditer(code):
+        head = GENERICS.sub("", found.group(1))
+        name = re.match(r"\s*(?:\w+::)*(\w+)", head)
+        if name and not re.search(r"\bfor\b", head):
+            yield name.group(1), code[found.end() : end_of_block(code, found.end() - 1)]
+
+
+def method_calls(root):
+    """For each type with methods in several files: the calls between these files, as {(from, to)}."""
+    types = {}
+    for module in root.all():
+        for name, body in inherent_impls(module.code):
+            files = types.setdefault(name, {})
+            files[module.file] = files.get(module.file, "") + body
+    for name, files in sorted(types.items()):
+        owner = {method: file for file, body in files.items() for method in re.findall(r"\bfn\s+(\w+)", body)}
+        calls = {(file, owner.get(called)) for file, body in files.items() for called in CALL.findall(body)}
+        yield name, {(one, other) for one, other in calls if other and one != other}
 
 
 # ---- Imports between files ----

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the house rules that no compiler checks: sizes, dependencies, circles, and names in the docs.
+"""Checks the house rules that no compiler checks: sizes of functions, dependencies, circles, and names in the docs.
 
 usage: scripts/tidy.py                     check this repository; exit with 1 if a rule is broken
        scripts/tidy.py --print-baseline    print tidy-baseline.toml as the present tree needs it
@@ -19,8 +19,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-from prose import check_headless
-from rust_source import PATH, TEST_FN, Reader, arrows_of, block_or_semicolon, circles_of, end_of_block
+from rust_source import (
+    PATH, TEST_FN, Reader, arrows_of, block_or_semicolon, circles_of, end_of_block, method_calls,
+)
 
 BASELINE = "scripts/tidy-baseline.toml"
 
@@ -95,23 +96,18 @@ def against_list(section, found, listed, remedy):
         yield f"{BASELINE}: [{section}] '{name}' is no longer an exception; delete it"
 
 
-def against_figures(section, found, listed, bound, remedy):
-    """Compares numbers of lines, {name: (place, lines)}, with a bound and the exceptions of a section."""
-    for name, (place, lines) in sorted(found.items()):
-        if lines > max(bound, listed.get(name, 0)):
+def against_figures(section, found, listed, bound, remedy, unit="lines"):
+    """Compares numbers, {name: (place, number)}, with a bound and the exceptions of a section."""
+    for name, (place, number) in sorted(found.items()):
+        if number > max(bound, listed.get(name, 0)):
             allowed = f"its exception allows {listed[name]}" if name in listed else f"at most {bound} are allowed"
-            yield f"{place}: {lines} lines, {allowed}; {remedy}"
+            yield f"{place}: {number} {unit}, {allowed}; {remedy}"
     for name in sorted(listed):
         if name not in found or found[name][1] <= bound:
-            yield f"{BASELINE}: [{section}] '{name}' is not above {bound} lines any more; delete it"
+            yield f"{BASELINE}: [{section}] '{name}' is not above {bound} {unit} any more; delete it"
 
 
 # ---- Sizes ----
-
-
-def file_sizes(repository):
-    files = {repository.name(file): len(file.read_text().splitlines()) for file in repository.sources()}
-    return {name: (f"{name}:{lines}", lines) for name, lines in files.items()}
 
 
 def function_sizes(repository):
@@ -130,19 +126,13 @@ def function_sizes(repository):
     return sizes
 
 
-def check_file_sizes(repository):
-    listed, bound = repository.baseline.get("file-lines", {}), repository.rules["bounds"]["file-lines"]
-    remedy = "split it into files that are one thing each"
-    yield from against_figures("file-lines", file_sizes(repository), listed, bound, remedy)
-
-
 def check_function_sizes(repository):
     listed, bound = repository.baseline.get("function-lines", {}), repository.rules["bounds"]["function-lines"]
     remedy = "give a part of it a name, and move that out"
     yield from against_figures("function-lines", function_sizes(repository), listed, bound, remedy)
 
 
-# ---- Crates, folders and files ----
+# ---- Crates and files ----
 
 
 def check_crates(repository):
@@ -190,27 +180,6 @@ def check_paths(repository, crate, paths):
                 yield f"{place}: {crate} may not use {'::'.join(path)} (tidy.toml); let its caller do that"
 
 
-def folder_arrows(repository):
-    """The dependencies between folders directly below src, {name: (place, what)}, in crates with rules for folders."""
-    found = {}
-    for crate in repository.rules.get("folders", {}).get("crates", []):
-        source = repository.root / "crates" / crate / "src"
-        for one, other in sorted(repository.arrows.get(crate, ())):
-            ends = [file.relative_to(source).parts[0].removesuffix(".rs") for file in (one, other)]
-            of_folder = any((source / end).is_dir() for end in ends)
-            if of_folder and ends[0] != ends[1] and ends[0] not in ("lib", "main"):
-                name = f"{crate}: {ends[0]} -> {ends[1]}"
-                place = repository.mention(one, [other.stem, ends[1]])
-                found.setdefault(name, (place, f"a new arrow between folders, {name}"))
-    return found
-
-
-def check_folders(repository):
-    listed = repository.baseline.get("folder-arrows", [])
-    remedy = "turn the arrow around, or move what both folders need into one below them"
-    yield from against_list("folder-arrows", folder_arrows(repository), listed, remedy)
-
-
 def check_boundaries(repository):
     """Checks each folder with a boundary: no file outside the folder may name a file in one of its subfolders."""
     for name in repository.rules.get("boundaries", {}).get("folders", []):
@@ -242,6 +211,24 @@ def check_circles(repository):
             left[inside] -= set(circle)
     for name in sorted(set().union(*left)):
         yield f"{BASELINE}: '{name}' is in no circle of imports any more; delete it from import-circles"
+
+
+def method_circles(repository):
+    """The number of files in the largest circle of method calls of each type, {name: (place, files)}."""
+    found = {}
+    for crate, tree in sorted(repository.crates.items()):
+        for name, calls in method_calls(tree):
+            circle = max(circles_of(calls), key=len, default=[])
+            if circle:
+                found[f"{crate}: {name}"] = (f"{repository.name(circle[0])}:1: impl {name}", len(circle))
+    return found
+
+
+def check_method_circles(repository):
+    listed = repository.baseline.get("method-circles", {})
+    remedy = "give a part of its state an owner with private fields, which calls nothing above it"
+    unit = "files whose methods call each other in a circle"
+    yield from against_figures("method-circles", method_circles(repository), listed, 1, remedy, unit)
 
 
 def undocumented(repository):
@@ -417,16 +404,14 @@ def check_commands(repository):
 
 
 CHECKS = [
-    check_file_sizes,
     check_function_sizes,
     check_crates,
     check_layers,
-    check_folders,
     check_boundaries,
     check_circles,
+    check_method_circles,
     check_missing_docs,
     check_doc_lines,
-    check_headless,
     check_specification,
     check_named_files,
     check_commands,
@@ -438,7 +423,6 @@ def print_baseline(repository):
     print("# The exceptions to tidy.toml. They may only shrink. After files have moved, regenerate the exceptions:")
     print(f"# scripts/tidy.py --print-baseline >{BASELINE}; `git diff` shows whether any grew.")
     print_list("undocumented", sorted(undocumented(repository)))
-    print_list("folder-arrows", sorted(folder_arrows(repository)))
     print("\nimport-circles = [")
     for circle in circles(repository):
         print("  [")
@@ -446,11 +430,13 @@ def print_baseline(repository):
             print(f'    "{name}",')
         print("  ],")
     print("]")
-    for section, sizes in (("file-lines", file_sizes), ("function-lines", function_sizes)):
+    bounds = {**repository.rules["bounds"], "method-circles": 1}
+    figures = {"function-lines": function_sizes, "method-circles": method_circles}
+    for section, figures_of in figures.items():
         print(f"\n[{section}]")
-        for name, (_, lines) in sorted(sizes(repository).items()):
-            if lines > repository.rules["bounds"][section]:
-                print(f'"{name}" = {lines}')
+        for name, (_, number) in sorted(figures_of(repository).items()):
+            if number > bounds[section]:
+                print(f'"{name}" = {number}')
 
 
 def print_list(name, entries):
