@@ -145,8 +145,8 @@ pub fn in_flight_of_all<'a>(intervals: impl IntoIterator<Item = &'a DeviceInterv
 
 /// The length of an interval that covers several devices. The source reads the devices one after another, so
 /// the lengths for the devices differ a little, and the longest counts.
-pub fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
-    let each = intervals.iter().map(|interval| interval.elapsed);
+pub fn elapsed_of_all<'a>(intervals: impl IntoIterator<Item = &'a DeviceInterval>) -> Duration {
+    let each = intervals.into_iter().map(|interval| interval.elapsed);
     each.max().unwrap_or_default()
 }
 

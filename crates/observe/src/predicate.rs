@@ -10,6 +10,7 @@ use dashpot_rules::{ParseError, parse_duration, parse_size};
 use super::dimension::{Dimension, Unit, Value};
 use super::finished::FinishedIo;
 use super::kind::Kind;
+use super::seen::Stacked;
 
 /// Conditions. An I/O is selected if it meets all of them; without conditions, all I/Os are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,6 +113,13 @@ impl Predicates {
     /// The dimensions of the conditions.
     pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
         self.0.iter().map(|predicate| predicate.dimension)
+    }
+
+    /// If there is a condition on devices, the user has named devices, and a sum leaves none of them out.
+    pub fn name_devices(&self, left_out: &mut Vec<Stacked>) {
+        if self.dimensions().any(|of| of == Dimension::Device) {
+            left_out.clear();
+        }
     }
 
     /// The conditions in English: `op write and latency at least 10ms`.

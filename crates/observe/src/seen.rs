@@ -1,6 +1,9 @@
 //! One interval, as a source saw it.
 
+use std::fmt;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use super::finished::FinishedIo;
 use super::in_flight::Mention;
@@ -47,6 +50,9 @@ pub struct Seen {
     pub gone: Vec<String>,
     /// The devices that appeared in this interval, and are watched from their first I/O.
     pub appeared: Vec<String>,
+    /// The devices whose I/Os would count twice in a sum of all devices, because they are also I/Os of the devices
+    /// beneath; none if the question names devices.
+    pub stacked: Vec<Stacked>,
     /// The devices in `gone` that still existed when the interval began.
     pub vanished: Vec<VanishedDevice>,
 }
@@ -60,6 +66,25 @@ pub fn unplaced_calls(calls: u64) -> String {
     };
     let calls = dashpot_rules::thousands(calls);
     format!("{calls} {noun} on unknown devices")
+}
+
+/// A device that passes its I/Os on to other devices of the same watch. JSON: `{"device": "loop0", "over":
+/// ["vda"]}`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Stacked {
+    /// The layer of the device.
+    #[serde(skip)]
+    pub layer: Layer,
+    /// The device's name.
+    pub device: String,
+    /// The names of the devices directly beneath.
+    pub over: Vec<String>,
+}
+
+impl fmt::Display for Stacked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (over {})", self.device, self.over.join(", "))
+    }
 }
 
 /// A device that no longer exists.
@@ -117,6 +142,15 @@ impl Seen {
         }
     }
 
+    /// The devices of a layer whose I/Os a sum of all devices counts.
+    pub fn summed(&self, layer: Layer) -> impl Iterator<Item = &DeviceInterval> {
+        let devices = self.at(layer).iter();
+        devices.filter(move |interval| {
+            let mut stacked = self.stacked.iter();
+            !stacked.any(|one| one.layer == layer && one.device == interval.device)
+        })
+    }
+
     /// Adds the devices of a layer.
     pub fn add(&mut self, layer: Layer, devices: Vec<DeviceInterval>) {
         let own = match layer {
@@ -136,7 +170,7 @@ impl Seen {
             ..self.span.length()
         };
         let devices = [&self.disks, &self.volumes, &self.calls, &self.kernels];
-        let elapsed = devices.map(|devices| elapsed_of_all(devices));
+        let elapsed = devices.map(|devices| elapsed_of_all(devices.iter()));
         match elapsed
             .into_iter()
             .max()

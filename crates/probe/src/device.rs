@@ -210,7 +210,7 @@ fn number_of_file(path: &Path, known: &[Device]) -> Result<Number, String> {
     })
 }
 
-fn stat_number(dev: u64) -> Number {
+pub(crate) fn stat_number(dev: u64) -> Number {
     Number {
         major: rustix::fs::major(dev),
         minor: rustix::fs::minor(dev),

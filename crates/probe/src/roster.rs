@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::device::{Device, Number, SYS, exists, list, parsed};
 use crate::io::Io;
+use crate::stack::beneath;
 
 /// The disks of a watch, present and gone.
 #[derive(Debug)]
@@ -45,6 +46,9 @@ pub struct Known {
     /// Whether the watch reports the device. If a disk has replaced a device that the user named, it is not
     /// the disk that the user meant.
     pub is_watched: bool,
+    /// The names of the disks beneath the device, if sums of all disks would count its I/Os twice: the user named
+    /// no device, so the disks beneath are watched, too.
+    pub over: Vec<String>,
     /// Whether the kernel made the disk earlier, and its driver has only given it another medium. The kernel's
     /// counters of the disk then go on.
     pub is_reused: bool,
@@ -87,11 +91,17 @@ pub(crate) enum Place {
 impl Roster {
     /// Knows these devices and, if `takes_later`, each whole disk that appears later.
     pub fn new(devices: &[Device], takes_later: bool) -> Roster {
+        Roster::new_in(Path::new(SYS), devices, takes_later)
+    }
+
+    fn new_in(sys: &Path, devices: &[Device], takes_later: bool) -> Roster {
+        let all = list(sys).unwrap_or_default();
         let known = devices.iter().map(|device| Known {
             device: device.clone(),
             name: device.name.as_str().into(),
             is_gone: false,
             is_watched: true,
+            over: over(sys, device, &all, takes_later),
             is_reused: false,
             appeared_ns: (0, 0),
             gone_ns: u64::MAX,
@@ -158,7 +168,7 @@ impl Roster {
         let there = all.iter().filter(|device| device.is_there_in(sys));
         let there: Vec<&Device> = there.collect();
         let vanished = self.forget_absent(&there, now_ns);
-        let appeared = self.add_new(&there, (sure_ns, now_ns));
+        let appeared = self.add_new(sys, &all, (sure_ns, now_ns));
         let has_changed = !vanished.is_empty() || appeared;
         self.homes = all.iter().map(|one| (one.number, one.home)).collect();
         let vanished = vanished.iter().map(|at| self.gone_of(&self.known[*at]));
@@ -185,9 +195,9 @@ impl Roster {
 
     /// Adds the devices that were not there at the last look: all whole disks, or those that have replaced a
     /// device. Returns whether it added any.
-    fn add_new(&mut self, there: &[&Device], appeared_ns: (u64, u64)) -> bool {
+    fn add_new(&mut self, sys: &Path, all: &[Device], appeared_ns: (u64, u64)) -> bool {
         let before = self.known.len();
-        for device in there {
+        for device in all.iter().filter(|device| device.is_there_in(sys)) {
             let is_known = |one: &Known| !one.is_gone && one.device.is_same(device);
             let replaces = |one: &Known| one.is_gone && one.device.number == device.number;
             let is_wanted = match self.takes_later {
@@ -203,10 +213,11 @@ impl Roster {
                 self.changes.appeared.push(Arc::clone(&name));
             }
             self.known.push(Known {
-                device: (*device).clone(),
+                device: device.clone(),
                 name,
                 is_gone: false,
                 is_watched: self.takes_later,
+                over: over(sys, device, all, self.takes_later),
                 is_reused,
                 appeared_ns,
                 gone_ns: u64::MAX,
@@ -326,6 +337,14 @@ impl Known {
     /// Whether the device appeared during the watch.
     pub fn is_later(&self) -> bool {
         self.appeared_ns.1 > 0
+    }
+}
+
+/// The disks beneath a device, if all disks are watched.
+fn over(sys: &Path, device: &Device, all: &[Device], takes_all: bool) -> Vec<String> {
+    match takes_all {
+        true => beneath(sys, device, all),
+        false => Vec::new(),
     }
 }
 

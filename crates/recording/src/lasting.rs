@@ -32,7 +32,7 @@ pub(crate) fn lasting(marks: &[Mark], left: &Left<'_>, most: u64) -> Vec<Mark> {
     for (at, mark) in marks.iter().enumerate() {
         if mark.event == Event::Began {
             // When a recorder begins, it makes new marks of the conditions that it finds.
-            conditions.retain(|(event, ..), _| *event == Event::Watched);
+            conditions.retain(|(event, ..), _| matches!(event, Event::Watched | Event::Stacked));
         }
         match condition(mark) {
             Some(condition) if is_over(mark) => drop(conditions.remove(&condition)),
@@ -97,7 +97,7 @@ fn condition(mark: &Mark) -> Option<Condition<'_>> {
     let text = mark.text.as_deref();
     let subject = match mark.event {
         Event::Watched | Event::Cut => text,
-        Event::Vanished | Event::State => None,
+        Event::Vanished | Event::State | Event::Stacked => None,
         // The text begins with 'rule' and the number of the rule.
         Event::Rule => text.map(|text| match text.match_indices(' ').nth(1) {
             Some((end, _)) => &text[..end],

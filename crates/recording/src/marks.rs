@@ -98,6 +98,9 @@ events! {
     Slow = "slow";
     /// The recorder watches a device from now on; the text says what kind of device it is.
     Watched = "watched";
+    /// The device is over other devices of the recording, so that sums leave it out; the text is its layer and
+    /// the names of those devices: `disk: vda, vdb`.
+    Stacked = "stacked";
     /// The recording is a part of another recording; the text has the conditions on its I/Os.
     Cut = "cut";
     /// The text names a source. Its times are recorded on the clock that all sources share, and may be off by

@@ -40,6 +40,10 @@ impl Report for Filtered {
         self.report.tells()
     }
 
+    fn makes_sums(&self) -> bool {
+        self.report.makes_sums()
+    }
+
     fn open(&mut self, surface: &Surface) -> Pages {
         let words = format!("Only I/Os with {}.\n", self.predicates.phrase());
         let mut pages: Pages = vec![Box::new(Words(words))];

@@ -5,7 +5,9 @@ use std::fmt;
 
 use dashpot_engine::OpSet;
 use dashpot_engine::histogram::Histogram;
-use dashpot_observe::{Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all};
+use dashpot_observe::{
+    DeviceInterval, Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all,
+};
 use dashpot_text::chart::{Screen, heat_svg, heat_text};
 use dashpot_text::heatmap::{Column, HeatMap};
 use dashpot_text::surface::{Pictures, Surface};
@@ -60,6 +62,10 @@ impl Report for HeatmapReport {
         }
     }
 
+    fn makes_sums(&self) -> bool {
+        true
+    }
+
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
         let column = self.column(seen);
         self.map.zone_ns = surface.zone_ns;
@@ -92,7 +98,7 @@ impl Report for HeatmapReport {
 
 impl HeatmapReport {
     fn column(&self, seen: &Seen) -> Column {
-        let devices = seen.at(self.layer);
+        let devices: Vec<&DeviceInterval> = seen.summed(self.layer).collect();
         let mut latencies = Histogram::default();
         let ops = devices.iter().flat_map(|interval| &interval.ops);
         for op in ops.filter(|op| self.ops.is_none_or(|ops| op.kind.is_in(ops))) {
@@ -101,11 +107,12 @@ impl HeatmapReport {
         }
         let length = seen.length();
         let start_ns = seen.at_ns.saturating_sub(length.elapsed.as_nanos() as u64);
-        let elapsed = elapsed_of_all(devices);
+        let elapsed = elapsed_of_all(devices.iter().copied());
         Column::new(&latencies, start_ns, elapsed, in_flight_of_all(devices))
             .lasting(&length)
             .without(seen.lost)
             .beside(seen.unplaced)
+            .leaving_out(self.not_in_sums(seen))
     }
 
     /// The screen, if the picture moves. A picture of the past does not move.

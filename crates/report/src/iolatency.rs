@@ -15,7 +15,7 @@ mod report;
 use std::fmt;
 
 use dashpot_engine::histogram::{Histogram, Unit};
-use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
+use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles, Stacked};
 use dashpot_rules::visible;
 use dashpot_text::percentiles::write_percentiles;
 use dashpot_text::table::Room;
@@ -52,7 +52,9 @@ pub enum Boundary {
 /// The latencies of one interval. JSON: `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
 /// "missed": 0, "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
 /// "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also has `"unmatched":
-/// 0`; for sync calls, `"unplaced": 0`. A breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",
+/// 0`; for sync calls, `"unplaced": 0`; if disks are stacked,
+/// `"not_in_sums": [{"device": "loop0", "over": ["vda"]}]`. A breakdown has, in place of rows and latency,
+/// `"by": "device", "values": [{"value": "vda",
 /// "rows": […], "latency": percentiles}, …]`. With several layers each value also has its
 /// `"layer": "fs"`; without a breakdown the layers are the values.
 #[derive(Clone, Debug, Serialize)]
@@ -70,6 +72,9 @@ pub struct Interval {
     pub scope: Scope,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
+    /// The disks whose I/Os would count twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_in_sums: Vec<Stacked>,
     /// The number of events that are missing because a buffer was full.
     pub lost: u64,
     /// The number of completions whose start was not seen; `None` if the source sees every start.

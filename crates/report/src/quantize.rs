@@ -14,7 +14,7 @@ use std::fmt;
 use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, Moments, Unit};
-use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
+use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles, Stacked};
 use dashpot_text::table::{Room, prose_within};
 use serde::{Serialize, Serializer};
 
@@ -29,7 +29,9 @@ const NS_PER_US: u64 = 1_000;
 
 /// The report. JSON: `{"elapsed_ns": 60000000000, "missed": 0, "total": aggregation or "devices":
 /// [aggregation, …], "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also
-/// has `"unmatched": 0`; for sync calls, it has `"unplaced": 0`. If there are several layers, the object begins with `"layer": "store"`.
+/// has `"unmatched": 0`; for sync calls, it has `"unplaced": 0`; if disks are stacked,
+/// `"not_in_sums": [{"device": "loop0", "over": ["vda"]}]`. If there are several layers, the object begins
+/// with `"layer": "store"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Quantize {
     /// The layer, if the report is about several layers.
@@ -43,6 +45,9 @@ pub struct Quantize {
     pub scope: Scope,
     /// The I/Os in flight at the end.
     pub in_flight: InFlight,
+    /// The disks whose I/Os would count twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_in_sums: Vec<Stacked>,
     /// How many events are missing because a buffer was full.
     pub lost: u64,
     /// How many completions had no visible start; `None` if the source sees every start.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use dashpot_observe::{Question, Schedule, Seen};
+use dashpot_observe::{Question, Schedule, Seen, Stacked};
 use dashpot_text::surface::Surface;
 
 /// A running report.
@@ -17,6 +17,19 @@ pub trait Report {
     /// The warnings that the report's text contains, so that the caller need not print them.
     fn tells(&self) -> Tells {
         Tells::NOTHING
+    }
+
+    /// Whether the report adds up the I/Os of several devices.
+    fn makes_sums(&self) -> bool {
+        false
+    }
+
+    /// The devices of an interval that the report's sums leave out.
+    fn not_in_sums(&self, seen: &Seen) -> Vec<Stacked> {
+        match self.makes_sums() {
+            true => seen.stacked.clone(),
+            false => Vec::new(),
+        }
     }
 
     /// The pages before the first interval.

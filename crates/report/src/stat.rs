@@ -6,7 +6,7 @@ mod report;
 
 use std::fmt;
 
-use dashpot_observe::{Group, InFlight, Length, Mention, Unit};
+use dashpot_observe::{Group, InFlight, Length, Mention, Stacked, Unit};
 use dashpot_rules::{nice_number, thousands, visible};
 use dashpot_text::clock::time_of_day;
 use dashpot_text::table::{Column, Room, prose_within, table, table_within};
@@ -26,7 +26,8 @@ pub use self::report::StatReport;
 /// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`. The keys of its figures end with `_bytes` if
 /// the number is in bytes, and name no unit if the number is a count. Only a breakdown has `by` and `values`.
 /// The values of `busy` are devices, each with its `"busy_percent"`. For the kernel's disks the object also
-/// has `"unmatched": 0`; for sync calls, it has `"unplaced": 0`.
+/// has `"unmatched": 0`; for sync calls, it has `"unplaced": 0`; if disks are stacked,
+/// `"not_in_sums": [{"device": "loop0", "over": ["vda"]}]`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stat {
     /// The statistic's name.
@@ -46,6 +47,9 @@ pub struct Stat {
     pub values: Option<Values>,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
+    /// The disks whose I/Os would count twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_in_sums: Vec<Stacked>,
     /// The number of events that are missing because a buffer was full.
     pub lost: u64,
     /// The number of completions whose start was not seen; `None` if the source sees every start.

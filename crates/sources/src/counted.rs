@@ -118,6 +118,7 @@ impl<S: Stream> CountedSource<S> {
             seen.add(one.layer, devices);
         }
         self.stream.tell(span.is_last, &mut seen);
+        self.question.predicates.name_devices(&mut seen.stacked);
         seen
     }
 }

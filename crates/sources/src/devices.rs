@@ -1,7 +1,7 @@
 //! The kernel's devices that the user names.
 
 use anyhow::bail;
-use dashpot_probe::Device;
+use dashpot_probe::{Device, disks_beneath};
 
 /// Whether `words` cannot be the name of a daemon's disk or volume. The name of a volume contains a '/', but
 /// does not begin with one.
@@ -32,7 +32,21 @@ pub(crate) fn find_all(words: &[String]) -> anyhow::Result<Vec<Device>> {
         }
         devices.push(device);
     }
+    for device in &devices {
+        let below = disks_beneath(device);
+        if let Some(below) = below
+            .iter()
+            .find(|below| devices.iter().any(|one| one.name == **below))
+        {
+            bail!("{}", twice(&device.name, below));
+        }
+    }
     Ok(devices)
+}
+
+/// Why two disks cannot be in one report.
+pub(crate) fn twice(upper: &str, lower: &str) -> String {
+    format!("{upper} is over {lower}, so its I/O would be counted twice: name one of them")
 }
 
 fn shares_sectors(one: &Device, other: &Device) -> bool {

@@ -33,6 +33,7 @@ mod vanished;
 mod wall;
 
 pub use daemon::between;
+pub use dashpot_probe::UNKNOWN_DISK;
 pub use failed::warn_of_failed;
 pub use kernel::KernelSource;
 pub use known::{check_dimensions, check_known};

@@ -172,6 +172,7 @@ impl Reader {
             ..Seen::default()
         };
         tell(self.tracer.roster_mut(), self.stop.is_set(), &mut seen);
+        self.predicates.name_devices(&mut seen.stacked);
         seen
     }
 

@@ -1,8 +1,8 @@
 //! The news of the kernel's devices that appear or vanish during a watch.
 
 use anyhow::bail;
-use dashpot_observe::{Seen, VanishedDevice};
-use dashpot_probe::{Device, Gone, Roster};
+use dashpot_observe::{Layer, Seen, Stacked, VanishedDevice};
+use dashpot_probe::{Device, Gone, Known, Roster};
 
 use crate::named::Named;
 
@@ -14,6 +14,8 @@ pub(crate) fn roster(devices: &[Device], named: Named) -> Roster {
 /// Moves the news into an interval. If all devices are gone and this interval is not the last, [`check`] will
 /// name them, so they are not news.
 pub(crate) fn tell(roster: &mut Roster, is_last: bool, seen: &mut Seen) {
+    let stacked = roster.watched().filter(|one| !one.over.is_empty());
+    seen.stacked = stacked.map(stacked_of).collect();
     seen.gone = roster.gone().map(|gone| gone.name.to_string()).collect();
     let changes = roster.take_changes();
     seen.appeared = changes.appeared.iter().map(ToString::to_string).collect();
@@ -36,6 +38,14 @@ pub(crate) fn check(roster: &Roster) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+fn stacked_of(one: &Known) -> Stacked {
+    Stacked {
+        layer: Layer::Disk,
+        device: one.name.to_string(),
+        over: one.over.clone(),
+    }
 }
 
 fn vanished(gone: &Gone) -> VanishedDevice {

@@ -12,7 +12,7 @@ use dashpot_observe::{FinishedIo, Layer, Predicates, Who};
 use dashpot_output::{print, usage};
 use dashpot_recording::{Cut, Event, Mark};
 use dashpot_rules::{nice_number, thousands};
-use dashpot_sources::{Owner, Recorded, check_dimensions};
+use dashpot_sources::{Owner, Recorded, UNKNOWN_DISK, check_dimensions};
 
 /// Makes a recording from a part of another one.
 pub fn cut(args: &CutArgs) -> anyhow::Result<()> {
@@ -150,6 +150,17 @@ impl Numbers {
         let text = mark.text.take();
         mark.text = match mark.event {
             Event::Watched => text,
+            Event::Stacked => text.and_then(|text| {
+                let (layer, over) = text.split_once(": ")?;
+                let over: Vec<String> = over
+                    .split(", ")
+                    .map(|name| match name {
+                        UNKNOWN_DISK => name.to_owned(),
+                        name => self.number("device", name).to_string(),
+                    })
+                    .collect();
+                Some(format!("{layer}: {}", over.join(", ")))
+            }),
             // Devices of two layers may have got the same number.
             Event::Slow | Event::Vanished => text.and_then(|text| layer_of_text(&text)),
             // Without the owner, disks that were not recorded would look idle in the part.

@@ -55,6 +55,8 @@ pub(super) struct Recording {
     trigger: Option<Predicates>,
     /// Whether the trigger has fired since the last file was sealed.
     has_fired: bool,
+    /// The disks that are marked as over others.
+    stacked: BTreeSet<String>,
 }
 
 impl Recording {
@@ -72,6 +74,7 @@ impl Recording {
             recorder: Recorder::create(root, options, Arc::new(MachineClock))?,
             trigger: args.trigger.clone(),
             has_fired: false,
+            stacked: BTreeSet::new(),
         })
     }
 
@@ -210,6 +213,14 @@ impl Recording {
             );
         }
         let layer = part.stored(Layer::Disk).word();
+        for one in &seen.stacked {
+            if self.stacked.insert(one.to_string()) {
+                let text = format!("{layer}: {}", one.over.join(", "));
+                complain(format_args!("dashpot: not in the sums of reports: {one}"));
+                self.recorder
+                    .mark(Event::Stacked, Some(&one.device), None, Some(&text));
+            }
+        }
         for device in &seen.vanished {
             let text = match device.warning() {
                 Some(warning) => format!("{layer}: {warning}"),

@@ -2,7 +2,7 @@
 //! devices that have vanished.
 
 use dashpot_export::{complain, complain_lines};
-use dashpot_observe::{Length, Seen, VanishedDevice, unplaced_calls};
+use dashpot_observe::{Length, Seen, Stacked, VanishedDevice, unplaced_calls};
 use dashpot_report::report::Tells;
 
 /// Warns about devices that have vanished in the last shown interval.
@@ -35,6 +35,8 @@ pub(super) struct Beside {
     lossy: u64,
     /// How many sync calls were on unknown devices in intervals without a warning.
     unplaced: u64,
+    /// The devices of which it was last said that the sums leave them out.
+    stacked: Vec<String>,
 }
 
 impl Beside {
@@ -47,16 +49,22 @@ impl Beside {
             lost: 0,
             lossy: 0,
             unplaced: 0,
+            stacked: Vec::new(),
         }
     }
 
-    /// Warns about the last shown interval.
-    pub(super) fn say(&mut self, seen: &Seen) {
+    /// Warns about the last shown interval, whose sums leave out the stacked devices.
+    pub(super) fn say(&mut self, seen: &Seen, stacked: &[Stacked]) {
         self.say_length(&seen.length());
         if !self.tells.lost {
             self.say_lost(seen.lost);
         }
         self.say_unplaced(seen);
+        let now: Vec<String> = stacked.iter().map(Stacked::to_string).collect();
+        for device in now.iter().filter(|now| !self.stacked.contains(now)) {
+            complain(format_args!("dashpot: not in the sums: {device}"));
+        }
+        self.stacked = now;
         for device in &seen.appeared {
             complain(format_args!(
                 "dashpot: {device} has appeared; the report has it from its first I/O"

@@ -67,9 +67,10 @@ impl Sides {
         if let Err(error) = check_dimensions(asked.into_iter(), here.knows()) {
             usage(&error);
         }
-        std::iter::once(&here)
-            .chain(&there)
-            .for_each(|part| part.tell_gaps(false));
+        std::iter::once(&here).chain(&there).for_each(|part| {
+            part.tell_gaps(false);
+            part.tell_stacked();
+        });
         Ok(Sides {
             here,
             there,
@@ -85,7 +86,7 @@ impl Sides {
         let has_other = matches!(slow, Slow::Beyond(_));
         let mut diff = Diff::new(slow, self.here.knows());
         self.here.each_recorded(|one| {
-            match self.predicates.select(&one.io) {
+            match self.takes(&self.here, &one.io) {
                 true if one.is_in_flight => diff.add_in_flight(&one.io),
                 true => diff.add(Side::Here, &one.io),
                 false => {}
@@ -117,9 +118,16 @@ impl Sides {
         Ok(usual)
     }
 
+    /// Whether an I/O is compared: it meets the conditions, and is not also an I/O of the disk beneath.
+    fn takes(&self, part: &Recorded, io: &FinishedIo) -> bool {
+        let mut dimensions = self.predicates.dimensions();
+        let is_named = dimensions.any(|of| of == Dimension::Device);
+        self.predicates.select(io) && (is_named || part.sums(io))
+    }
+
     fn each(&self, part: &Recorded, mut of: impl FnMut(&FinishedIo)) -> anyhow::Result<()> {
         part.each(|io| {
-            if self.predicates.select(io) {
+            if self.takes(part, io) {
                 of(io);
             }
         })

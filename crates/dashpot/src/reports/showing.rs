@@ -104,7 +104,7 @@ impl<O: Out> Showing<O> {
             html.count_lost(seen.lost);
         }
         self.put(&pages)?;
-        self.beside.say(seen);
+        self.beside.say(seen, &self.report.not_in_sums(seen));
         self.has_begun = true;
         Ok(())
     }

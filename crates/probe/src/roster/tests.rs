@@ -45,9 +45,20 @@ impl Sys {
         fs::remove_dir_all(self.0.path().join("devices").join(name)).expect("a directory");
     }
 
+    /// Puts the upper disk over the lower one, as the device mapper does.
+    fn stack(&self, upper: &str, lower: &str) {
+        let slaves = self.0.path().join("devices").join(upper).join("slaves");
+        fs::create_dir_all(&slaves).expect("a directory");
+        symlink(
+            self.0.path().join("devices").join(lower),
+            slaves.join(lower),
+        )
+        .expect("a link");
+    }
+
     fn roster(&self, takes_later: bool) -> Roster {
         let there = list(self.0.path()).expect("devices");
-        Roster::new(&there, takes_later)
+        Roster::new_in(self.0.path(), &there, takes_later)
     }
 }
 
@@ -234,4 +245,27 @@ proptest! {
         run(&mut now_ns, &new);
         prop_assert_eq!(before_longest_gap(&ios, 1_000, now_ns), old.len());
     }
+}
+
+#[test]
+fn a_disk_over_others_is_known_as_such_unless_the_user_named_it() {
+    let sys = Sys::new();
+    for (name, minor) in [("a", 1), ("b", 2), ("md0", 3)] {
+        sys.make(name, minor, minor.into());
+    }
+    sys.stack("md0", "b");
+    sys.stack("md0", "a");
+    let over = |roster: &Roster| -> Vec<Vec<String>> {
+        roster.watched().map(|one| one.over.clone()).collect()
+    };
+    let none: Vec<String> = Vec::new();
+    let mut roster = sys.roster(true);
+    let both = vec!["a".to_owned(), "b".to_owned()];
+    assert_eq!(over(&roster), [none.clone(), none.clone(), both]);
+    sys.make("dm-0", 4, 4);
+    sys.stack("dm-0", "md0");
+    sys.count(2);
+    roster.look_in(sys.0.path(), 1);
+    assert_eq!(over(&roster).last(), Some(&vec!["md0".to_owned()]));
+    assert_eq!(over(&sys.roster(false)), vec![none; 4]);
 }

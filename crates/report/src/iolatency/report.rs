@@ -54,6 +54,10 @@ impl Report for IolatencyReport {
         self.schedule
     }
 
+    fn makes_sums(&self) -> bool {
+        self.by != Some(Dimension::Device)
+    }
+
     fn open(&mut self, _: &Surface) -> Pages {
         let seconds = self.schedule.interval.as_nanos() as f64 / 1e9;
         match self.past {
@@ -63,11 +67,15 @@ impl Report for IolatencyReport {
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
-        let mut places: Vec<&[DeviceInterval]> = Vec::new();
-        for devices in self.layers.iter().map(|layer| seen.at(*layer)) {
+        let mut places: Vec<&DeviceInterval> = Vec::new();
+        for device in self
+            .layers
+            .iter()
+            .flat_map(|layer| self.devices(seen, *layer))
+        {
             // The layers `disk` and `store` have the same devices, which count only once.
-            if !places.iter().any(|known| std::ptr::eq(*known, devices)) {
-                places.push(devices);
+            if !places.iter().any(|known| std::ptr::eq(*known, device)) {
+                places.push(device);
             }
         }
         let time = || time_of_day(surface.local_ns(seen.at_ns));
@@ -76,7 +84,8 @@ impl Report for IolatencyReport {
             time: self.timestamp.then(time),
             length: seen.length(),
             scope: self.scope(seen),
-            in_flight: in_flight_of_all(places.into_iter().flatten()),
+            in_flight: in_flight_of_all(places),
+            not_in_sums: self.not_in_sums(seen),
             lost: seen.lost,
             unmatched: seen.unmatched,
             unplaced: seen.unplaced,
@@ -95,6 +104,14 @@ impl Report for IolatencyReport {
 }
 
 impl IolatencyReport {
+    /// The devices of a layer that the report shows, each for itself or in a sum.
+    fn devices<'a>(&self, seen: &'a Seen, layer: Layer) -> Vec<&'a DeviceInterval> {
+        match self.makes_sums() {
+            true => seen.summed(layer).collect(),
+            false => seen.at(layer).iter().collect(),
+        }
+    }
+
     fn scope(&self, seen: &Seen) -> Scope {
         match (self.by, &self.layers[..]) {
             (None, [layer]) => Scope::All(self.whole(seen, *layer)),
@@ -119,7 +136,7 @@ impl IolatencyReport {
     /// All latencies at a layer.
     fn whole(&self, seen: &Seen, layer: Layer) -> Distribution {
         let mut all = Histogram::default();
-        self.ops(seen.at(layer), layer)
+        self.ops(self.devices(seen, layer), layer)
             .for_each(|(_, _, latencies)| all.merge(latencies));
         Distribution::new(&all, self.boundary)
     }
@@ -164,7 +181,7 @@ impl IolatencyReport {
         seen: &'a Seen,
         layer: Layer,
     ) -> impl Iterator<Item = Group> + 'a {
-        let ops = self.ops(seen.at(layer), layer);
+        let ops = self.ops(self.devices(seen, layer), layer);
         ops.map(move |(device, op, latencies)| Group {
             value: value_of(by, device, op).to_owned(),
             count: latencies.count(),
@@ -184,11 +201,11 @@ impl IolatencyReport {
     /// The operations that the report takes, with their devices and their latencies.
     fn ops<'a>(
         &self,
-        devices: &'a [DeviceInterval],
+        devices: Vec<&'a DeviceInterval>,
         layer: Layer,
     ) -> impl Iterator<Item = (&'a str, &'a OpInterval, &'a Histogram)> {
         let glob = self.types.as_deref().unwrap_or("*");
-        let all = devices.iter().flat_map(|interval| {
+        let all = devices.into_iter().flat_map(|interval| {
             let device = interval.device.as_str();
             interval.ops.iter().map(move |op| (device, op))
         });

@@ -49,6 +49,7 @@ fn with(scope: Scope) -> Interval {
         lost: 0,
         unmatched: None,
         unplaced: None,
+        not_in_sums: Vec::new(),
         style: Style::Histograms,
         mention: Mention::default(),
         room: Room::UNBOUNDED,

@@ -41,6 +41,10 @@ impl Report for QuantizeReport {
         Tells::LENGTH
     }
 
+    fn makes_sums(&self) -> bool {
+        !self.by_disk
+    }
+
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
         let page = |layer: &Layer| Box::new(self.page(*layer, seen, surface)) as Box<dyn Page>;
         self.layers.iter().map(page).collect()
@@ -49,15 +53,19 @@ impl Report for QuantizeReport {
 
 impl QuantizeReport {
     fn page(&self, layer: Layer, seen: &Seen, surface: &Surface) -> Quantize {
-        let devices = seen.at(layer);
+        let devices: Vec<&DeviceInterval> = match self.by_disk {
+            true => seen.at(layer).iter().collect(),
+            false => seen.summed(layer).collect(),
+        };
         Quantize {
             layer: (self.layers.len() > 1).then_some(layer),
             length: seen.length(),
             scope: match self.by_disk {
                 true => Scope::Disks(devices.iter().map(|one| self.disk(one, layer)).collect()),
-                false => Scope::Total(self.aggregate(devices, layer)),
+                false => Scope::Total(self.aggregate(&devices, layer)),
             },
             in_flight: in_flight_of_all(devices),
+            not_in_sums: self.not_in_sums(seen),
             lost: seen.lost,
             unmatched: seen.unmatched,
             unplaced: seen.unplaced,
@@ -68,11 +76,11 @@ impl QuantizeReport {
     fn disk(&self, interval: &DeviceInterval, layer: Layer) -> Disk {
         Disk {
             disk: interval.device.clone(),
-            aggregation: self.aggregate(std::slice::from_ref(interval), layer),
+            aggregation: self.aggregate(&[interval], layer),
         }
     }
 
-    fn aggregate(&self, devices: &[DeviceInterval], layer: Layer) -> Aggregation {
+    fn aggregate(&self, devices: &[&DeviceInterval], layer: Layer) -> Aggregation {
         let (mut latencies, mut bytes) = (Histogram::default(), 0);
         let ops = devices.iter().flat_map(|interval| &interval.ops);
         for op in ops.filter(|op| op.kind.is_in(self.ops)) {
@@ -81,6 +89,6 @@ impl QuantizeReport {
                 bytes += op.bytes;
             }
         }
-        Aggregation::new(&latencies, bytes, elapsed_of_all(devices))
+        Aggregation::new(&latencies, bytes, elapsed_of_all(devices.iter().copied()))
     }
 }

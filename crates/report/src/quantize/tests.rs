@@ -79,6 +79,7 @@ fn report(scope: Scope) -> Quantize {
         lost: 0,
         unmatched: None,
         unplaced: None,
+        not_in_sums: Vec::new(),
         room: Room::UNBOUNDED,
     }
 }

@@ -38,6 +38,10 @@ impl Report for StatReport {
         self.schedule
     }
 
+    fn makes_sums(&self) -> bool {
+        self.bars() != Bars::Busy && self.statistic.breakdown() != Some(Dimension::Device)
+    }
+
     fn open(&mut self, _: &Surface) -> Pages {
         vec![Box::new(Words(self.statistic.title() + "\n\n"))]
     }
@@ -56,6 +60,7 @@ impl Report for StatReport {
                 _ => self.values(by, unit, &devices, surface),
             }),
             in_flight: in_flight_of_all(devices),
+            not_in_sums: self.not_in_sums(seen),
             lost: seen.lost,
             unmatched: seen.unmatched,
             unplaced: seen.unplaced,
@@ -72,8 +77,13 @@ impl StatReport {
     /// would select I/Os, but the I/Os that it leaves out make a device busy, too.
     fn devices<'a>(&self, seen: &'a Seen) -> Vec<&'a DeviceInterval> {
         let is_own = |name| self.bars() != Bars::Busy || self.statistic.selects_device(name);
-        let devices = seen.at(self.statistic.layer).iter();
+        let layer = self.statistic.layer;
+        let devices: Vec<&DeviceInterval> = match self.makes_sums() {
+            true => seen.summed(layer).collect(),
+            false => seen.at(layer).iter().collect(),
+        };
         devices
+            .into_iter()
             .filter(|interval| is_own(&interval.device))
             .collect()
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use dashpot_observe::{Knows, Layer};
+use dashpot_observe::{Knows, Layer, Stacked};
 use dashpot_recording::{Event, Mark};
 
 use super::spans::Period;
@@ -14,6 +14,8 @@ use crate::owner::Owner;
 pub(super) struct History {
     /// The devices that were watched, by layer.
     pub(super) devices: BTreeSet<(Layer, String)>,
+    /// The kernel's disks that are over others.
+    pub(super) stacked: Vec<Stacked>,
     /// The facts that are known about the I/Os of disks, which may be the kernel's or a daemon's; `None` if no
     /// disk was watched.
     pub(super) disks: Option<Knows>,
@@ -35,6 +37,7 @@ impl History {
                 Event::Began => history.begin(mark.at_ns),
                 Event::Ended | Event::Stopped => history.end(mark.at_ns),
                 Event::Watched => history.watched(mark),
+                Event::Stacked => history.stacked.extend(stacked_of(mark)),
                 Event::WatchEnded => history.ends.extend(end_of(mark)),
                 Event::Cut => history.cut = Some(mark.text.clone().unwrap_or_default()),
                 _ => {}
@@ -91,6 +94,16 @@ impl History {
             _ => sessions,
         }
     }
+}
+
+/// The device of a mark, and the devices beneath it.
+fn stacked_of(mark: &Mark) -> Option<Stacked> {
+    let (layer, over) = mark.text.as_deref()?.split_once(": ")?;
+    Some(Stacked {
+        layer: Layer::of_word(layer),
+        device: mark.device.clone()?,
+        over: over.split(", ").map(str::to_owned).collect(),
+    })
 }
 
 /// The layer of a device, from the word in its mark.

@@ -107,6 +107,8 @@ impl<'a> RecordedIntervals<'a> {
             ..Seen::default()
         };
         seen.add(self.recorded.layer(), devices.collect());
+        seen.stacked = self.recorded.stacked();
+        self.question.predicates.name_devices(&mut seen.stacked);
         Ok(seen)
     }
 }

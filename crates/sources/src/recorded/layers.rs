@@ -50,6 +50,7 @@ impl Source for RecordedLayers<'_> {
                     all.calls.extend(seen.calls);
                     all.kernels.extend(seen.kernels);
                     all.unplaced = all.unplaced.or(seen.unplaced);
+                    all.stacked.extend(seen.stacked);
                 }
                 None => all = Some(seen),
             }

@@ -30,6 +30,13 @@ impl Recorded {
         is_without(Owner::of(layer), &self.sessions, &self.ends, self.period)
     }
 
+    /// Names the disks that the report's sums leave out.
+    pub fn tell_stacked(&self) {
+        for one in self.stacked() {
+            complain(format_args!("dashpot: not in the sums: {one}"));
+        }
+    }
+
     /// If the report leaves out the kernel's disks, says that the recording has them beside a daemon's disks.
     pub fn tell_kernels(&self, asked: &[Layer]) {
         let is_asked = asked.iter().any(|layer| Owner::of(*layer) == Owner::Kernel);

@@ -10,7 +10,8 @@ use dashpot_cli::When;
 use dashpot_cli::reports::PeriodArgs;
 use dashpot_engine::Duration;
 use dashpot_export::complain;
-use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
+use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question, Stacked};
+use dashpot_probe::UNKNOWN_DISK;
 use dashpot_recording::{
     Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, Second, column,
 };
@@ -18,6 +19,7 @@ use dashpot_rules::ParseError;
 
 use super::history::{History, layer_of, sessions_of};
 use super::spans::{Counted, Period, SECOND_NS};
+use crate::devices::twice;
 use crate::known::check_known;
 use crate::owner::Owner;
 
@@ -31,6 +33,8 @@ pub struct Recorded {
     pub(super) layer: Option<Layer>,
     /// The devices that the user has named, or all recorded devices if the user has named none.
     pub(super) names: Vec<String>,
+    /// The disks that are over other disks, if the user has named none.
+    pub(super) stacked: Vec<Stacked>,
     /// The facts that are known about the I/Os of disks, which are the kernel's or a daemon's.
     pub(super) disks: Knows,
     pub(super) period: Period,
@@ -86,6 +90,7 @@ impl Recorded {
         };
         Ok(Recorded {
             names: named(names, &known)?,
+            stacked: left_out(history.stacked, names, &known)?,
             known,
             layer: None,
             disks,
@@ -254,9 +259,10 @@ impl Recorded {
         Ok(self.recording.host()?)
     }
 
-    /// The marks of the period, and the marks that name the watched devices, whatever their time.
+    /// The marks of the period, and the marks that describe the watched devices, whatever their time.
     pub fn marks(&self) -> Vec<Mark> {
-        let is_own = |mark: &&Mark| mark.event == Event::Watched || self.period.has(mark.at_ns);
+        let is_device = |mark: &Mark| matches!(mark.event, Event::Watched | Event::Stacked);
+        let is_own = |mark: &&Mark| is_device(mark) || self.period.has(mark.at_ns);
         self.marks.iter().filter(is_own).cloned().collect()
     }
 
@@ -327,6 +333,19 @@ impl Recorded {
     /// Begins another query, and reuses what `blocks` still has from an earlier query.
     pub(super) fn ask(&self, query: Query, blocks: &mut Blocks) {
         self.recording.ask(query, blocks);
+    }
+
+    /// The disks of the report that its sums leave out.
+    pub fn stacked(&self) -> Vec<Stacked> {
+        let own = self.stacked.iter();
+        let own = own.filter(|one| self.layer.is_none_or(|layer| layer == one.layer));
+        own.cloned().collect()
+    }
+
+    /// Whether a sum of all devices of the report counts an I/O.
+    pub fn sums(&self, io: &FinishedIo) -> bool {
+        let mut stacked = self.stacked.iter();
+        !stacked.any(|one| one.layer == io.layer && *one.device == *io.device)
     }
 
     pub(super) fn is_named(&self, io: &FinishedIo) -> bool {
@@ -416,6 +435,36 @@ fn with_gaps(
         whole.to_ns = whole.to_ns.max(end_ns);
     }
     whole
+}
+
+/// The stacked disks that a sum leaves out, each once: none if the user has named disks. Two that the user has
+/// named and that would count an I/O twice are refused, as of live disks.
+fn left_out(
+    stacked: Vec<Stacked>,
+    names: &[String],
+    known: &BTreeSet<(Layer, String)>,
+) -> anyhow::Result<Vec<Stacked>> {
+    let mut left_out: Vec<Stacked> = Vec::new();
+    for one in stacked {
+        let below = one.over.iter().find(|below| names.contains(below));
+        if let Some(below) = below.filter(|_| names.contains(&one.device)) {
+            bail!("{}", twice(&one.device, below));
+        }
+        left_out.retain(|known| (known.layer, &known.device) != (one.layer, &one.device));
+        // A part of a recording may lack the disks beneath.
+        let is_known = |below: &String| known.contains(&(one.layer, below.clone()));
+        if one
+            .over
+            .iter()
+            .any(|below| below == UNKNOWN_DISK || is_known(below))
+        {
+            left_out.push(one);
+        }
+    }
+    match names.is_empty() {
+        true => Ok(left_out),
+        false => Ok(Vec::new()),
+    }
 }
 
 fn plural(layer: Layer) -> String {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, lower_bound};
-use dashpot_observe::{InFlight, Length};
+use dashpot_observe::{InFlight, Length, Stacked};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
@@ -11,7 +11,8 @@ use super::rows;
 
 /// The I/Os of an interval, counted by latency. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0, "count":
 /// 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`.
-/// Rows without I/Os are left out. A row counts the I/Os with latencies from `from_ns` to `to_ns`, both
+/// If disks are stacked, the column also has `"not_in_sums": [{"device": "loop0", "over": ["vda"]}]`. Rows without
+/// I/Os are left out. A row counts the I/Os with latencies from `from_ns` to `to_ns`, both
 /// included. There are ten rows for each factor of ten, the same in all columns. `start_ns` is counted from
 /// 1970; in a simulation, from the simulation's beginning.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Column {
     lost: u64,
     /// How many sync calls were on unknown devices; `None` if the column is not about sync calls.
     unplaced: Option<u64>,
+    /// The disks whose I/Os would count twice.
+    not_in_sums: Vec<Stacked>,
     /// How many intervals just before this one have no column.
     missed: u64,
     /// Rows with I/Os, the lowest first, and their counts.
@@ -69,6 +72,7 @@ impl Column {
             in_flight,
             lost: 0,
             unplaced: None,
+            not_in_sums: Vec::new(),
             missed: 0,
             rows,
         }
@@ -82,6 +86,14 @@ impl Column {
     /// The same column, with the number of sync calls on unknown devices.
     pub fn beside(self, unplaced: Option<u64>) -> Column {
         Column { unplaced, ..self }
+    }
+
+    /// The same column, with the note that it leaves out these disks.
+    pub fn leaving_out(self, not_in_sums: Vec<Stacked>) -> Column {
+        Column {
+            not_in_sums,
+            ..self
+        }
     }
 
     /// The same column, but with this length of its interval, and this number of missed intervals before it.
@@ -144,8 +156,10 @@ impl Serialize for Column {
             to_ns: rows::end_of(row),
             count,
         };
-        let mut column =
-            serializer.serialize_struct("Column", 7 + usize::from(self.unplaced.is_some()))?;
+        let mut column = serializer.serialize_struct(
+            "Column",
+            7 + usize::from(self.unplaced.is_some()) + usize::from(!self.not_in_sums.is_empty()),
+        )?;
         column.serialize_field("start_ns", &self.start_ns)?;
         column.serialize_field("elapsed_ns", &(self.elapsed.as_nanos() as u64))?;
         column.serialize_field("missed", &self.missed)?;
@@ -155,6 +169,9 @@ impl Serialize for Column {
         column.serialize_field("lost", &self.lost)?;
         if let Some(unplaced) = &self.unplaced {
             column.serialize_field("unplaced", unplaced)?;
+        }
+        if !self.not_in_sums.is_empty() {
+            column.serialize_field("not_in_sums", &self.not_in_sums)?;
         }
         column.end()
     }
