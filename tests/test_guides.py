@@ -148,6 +148,25 @@ def test_static_go(directory):
     assert said.splitlines()[-1].endswith("-e EIO -T sync --first 1: matched 1, failed 1"), said
 
 
+def test_syncs_per_transaction(directory):
+    said = run_script("syncs-per-transaction.md", directory, under=())
+    counts = [int(count) for count in re.findall(r"^\w+ +db\.sync\.count .*  (\d+)$", said, re.MULTILINE)]
+    journal, log, unsynced, _ = counts
+    assert journal >= 3 * (log - unsynced) and 100 <= log - unsynced < 110, said
+    assert said.splitlines()[-1] == "status 3" and "FAIL  db.sync.count >= 100" in said, said
+
+
+def test_zinject(directory):
+    said = run_script("zinject.md", directory, under=())
+    means = [int(mean) for mean in re.findall(r"^(\d+) +\d+ +\d+ +\d+ *$", said, re.MULTILINE)]
+    by_itself, one, sixteen = means
+    assert one > 10_000 <= sixteen and by_itself < one, said
+    # A simulation prints the same figures each time.
+    static, dynamic = re.findall(r"^c1t1d0 +([\d.]+) .*\nc1t2d0 +([\d.]+) ", said, re.MULTILINE)
+    ratio = lambda tps: float(tps[0]) / float(tps[1])  # noqa: E731
+    assert ratio(static) < 1.2 and ratio(dynamic) == pytest.approx(2, rel=0.1), said
+
+
 @requires("qemu-img")
 @requires("qemu-io")
 def test_qemu(directory):
