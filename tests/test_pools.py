@@ -319,7 +319,15 @@ def test_metrics_agree_with_the_clients_count_and_with_the_api(serve, directory)
 
 
 def test_the_first_txg_opens_with_the_pool(pool):
-    (txg,) = Api(pool).ask("/v1/pools/tank/txgs")
+    first, *rest = Api(pool).ask("/v1/pools/tank/txgs")
     started = Api(pool).ask("/v1/clock")
-    assert txg["state"] == "open" and txg["birth_ns"] <= started["started_ns"]
-    assert txg["open_ns"] <= started["now_ns"] - txg["birth_ns"]
+    assert [first, *rest][-1]["state"] == "open" and first["birth_ns"] <= started["started_ns"]
+    assert first["open_ns"] <= started["now_ns"] - first["birth_ns"]
+
+
+def test_an_idle_pool_has_a_txg_for_each_timeout(pool):
+    pool.cli("set", "tank", "zfs_txg_timeout=1")
+    idle = lambda: [txg for txg in Api(pool).ask("/v1/pools/tank/txgs") if txg["state"] == "committed"][-3:]
+    eventually(lambda: [txg["open_ns"] for txg in idle()] == [10**9] * 3)
+    one, two, three = idle()
+    assert (two["txg"], two["birth_ns"]) == (one["txg"] + 1, one["birth_ns"] + 10**9) and three["sync_ns"] == 0

@@ -237,7 +237,9 @@ impl Engine {
             children: &mut self.sent,
             events: &mut self.events,
         };
-        Some(act(self.pools.get_mut(pool)?, &mut step))
+        let pool = self.pools.get_mut(pool)?;
+        pool.pass_idle_txgs(step.now);
+        Some(act(pool, &mut step))
     }
 
     #[inline(never)]

@@ -35,7 +35,7 @@ impl Pool {
 
     /// Makes the metadata above a block dirty, because the block has just become dirty in the open txg.
     pub(super) fn dirty_above(&mut self, volume: usize, block: u32, step: &Step<'_>) {
-        let (open, timeout) = (self.txgs.open(), self.txg_timeout());
+        let open = self.txgs.open();
         if !self.overhead.is_on(open) {
             return;
         }
@@ -45,7 +45,7 @@ impl Pool {
         while let Some(key) = next
             && self.overhead.dirtied(open, key)
         {
-            self.txgs.dirtied(step.now, timeout);
+            self.txgs.dirtied();
             self.add_beside(open, tree.size(key), step.now);
             next = tree.above(key);
         }

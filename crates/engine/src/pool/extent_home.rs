@@ -55,7 +55,7 @@ impl Pool {
         joins: bool,
         step: &Step<'_>,
     ) {
-        let (open, timeout) = (self.txgs.open(), self.txg_timeout());
+        let open = self.txgs.open();
         let target = &mut self.volumes[volume];
         if joins {
             range = target.extents.grow(range, content, open);
@@ -66,7 +66,7 @@ impl Pool {
         let added = target.extents.fill(range, content, open);
         let bytes = u64::from(added) * u64::from(target.block_size);
         for _ in 0..added {
-            self.txgs.dirtied(step.now, timeout);
+            self.txgs.dirtied();
         }
         self.throttle.dirtied(step.now, open, bytes);
     }

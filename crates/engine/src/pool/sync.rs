@@ -18,6 +18,17 @@ use crate::zio::Outcome;
 impl Pool {
     /// Moves the txgs one step further towards the disks, if a step is due. Returns whether it has moved
     /// them.
+    /// Ends the empty txgs that have passed since the pool last did something.
+    #[inline]
+    pub(crate) fn pass_idle_txgs(&mut self, now: Instant) {
+        if self.txgs.pass_idle(now, self.txg_timeout()) {
+            let open = self.txgs.open();
+            self.throttle.txg_opened(open);
+            self.throttle.sync_started(open - 1);
+            self.decide_overhead();
+        }
+    }
+
     pub(super) fn advance_txgs(&mut self, step: &mut Step<'_>) -> bool {
         if self.throttle.wants_quiesce() {
             self.txgs.want_quiesce();
@@ -192,7 +203,7 @@ impl Pool {
             for block in 0..(limit / size).min(self.volumes[0].count) as u32 {
                 let buf = step.buffers.allocate(length);
                 step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
-                self.put_version(0, block, Content::Bytes(buf), step);
+                self.put_version(0, block, Content::Bytes(buf));
                 self.throttle.dirtied_beside(step.now, open, size);
             }
             self.txgs.want_quiesce();

@@ -2,8 +2,8 @@
 //!
 //! At most one txg is in each of these states at a time. A txg begins to sync when the txg before it is on
 //! the disks and there is a reason: its dirty data, the time since the last sync began, or a request that
-//! waits. Unlike ZFS, the pool skips txgs without dirty data, so that an idle pool never wakes up. The timer
-//! runs on as if the skipped txgs had synced in no time.
+//! waits. The timer also ends txgs without dirty data, which sync in no time. An idle pool does not wake up for
+//! them: they are a function of time, and the pool adds them when it next does something or is asked.
 
 use alloc::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::stats::{Traffic, TxgState, TxgStats};
 use super::volume::slot_of;
 use crate::time::{Duration, Instant};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Txgs {
     open: Txg,
     closed: Option<Txg>,
@@ -89,12 +89,8 @@ impl Txgs {
     /// Counts an extent or a block, also one of metadata, that has just become dirty in the open txg. The
     /// block had no version in this txg before.
     #[inline]
-    pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
-        let standing = &mut self.standing[slot_of(self.open.number)];
-        *standing += 1;
-        if *standing == 1 {
-            self.skip_empty(now, timeout);
-        }
+    pub(super) fn dirtied(&mut self) {
+        self.standing[slot_of(self.open.number)] += 1;
     }
 
     /// Counts one more extent, because a write has split an extent in two.
@@ -176,13 +172,10 @@ impl Txgs {
     ) -> Option<Committed> {
         let txg = self.syncing.take()?;
         self.last_committed = Some(now);
-        if self.done.len() == HISTORY {
-            self.done.pop_front();
-        }
-        self.done
-            .push_back(stats_of(&txg, TxgState::Committed, now, disks));
-        if self.standing[slot_of(self.open.number)] == 0 && now.since(self.last_sync) >= timeout {
-            self.last_sync = now;
+        self.remember(stats_of(&txg, TxgState::Committed, now, disks));
+        // An empty txg that was due during the sync syncs now.
+        if self.is_empty() && now.since(self.last_sync) >= timeout {
+            self.end_empty(now);
         }
         Some(Committed {
             number: txg.number,
@@ -240,14 +233,49 @@ impl Txgs {
         self.next_deadline(timeout) <= now
     }
 
-    /// Advances the timer past the empty txgs that would have synced meanwhile.
-    fn skip_empty(&mut self, now: Instant, timeout: Duration) {
-        if self.syncing.is_some() || self.closed.is_some() || timeout == Duration::ZERO {
-            return;
+    /// Whether there is nothing that any txg would write.
+    fn is_empty(&self) -> bool {
+        let open = self.standing[slot_of(self.open.number)];
+        self.syncing.is_none() && self.closed.is_none() && open == 0
+    }
+
+    /// Ends the empty txgs that the timer would have ended by now. Returns whether there were any.
+    #[inline]
+    pub(super) fn pass_idle(&mut self, now: Instant, timeout: Duration) -> bool {
+        if now.since(self.last_sync) < timeout || !self.is_empty() {
+            return false;
         }
-        let idle = now.since(self.last_sync).as_nanos();
-        let skipped = idle - idle % timeout.as_nanos();
-        self.last_sync = self.last_sync + Duration::from_nanos(skipped);
+        let passed = now.since(self.last_sync).as_nanos() / timeout.as_nanos();
+        // The history has no room for the oldest of very many.
+        let forgotten = passed.saturating_sub(HISTORY as u64);
+        if forgotten > 0 {
+            let skipped = Duration::from_nanos(forgotten * timeout.as_nanos());
+            self.last_sync = self.last_sync + skipped;
+            self.open = Txg::new(self.open.number + forgotten, self.last_sync);
+        }
+        for _ in forgotten..passed {
+            self.end_empty(self.last_sync + timeout);
+        }
+        true
+    }
+
+    /// Ends the open txg, which is empty, and opens the next.
+    fn end_empty(&mut self, at: Instant) {
+        let empty = Txg {
+            closed: at,
+            sync: at,
+            ..self.open
+        };
+        self.remember(stats_of(&empty, TxgState::Committed, at, empty.before));
+        self.open = Txg::new(self.open.number + 1, at);
+        self.last_sync = at;
+    }
+
+    fn remember(&mut self, txg: TxgStats) {
+        if self.done.len() == HISTORY {
+            self.done.pop_front();
+        }
+        self.done.push_back(txg);
     }
 }
 
@@ -288,8 +316,10 @@ const HISTORY: usize = 100;
 
 #[cfg(test)]
 mod tests {
-    use super::Txgs;
-    use crate::pool::stats::Traffic;
+    use alloc::vec::Vec;
+
+    use super::{HISTORY, Txgs};
+    use crate::pool::stats::{Traffic, TxgStats};
     use crate::time::{Duration, Instant};
 
     #[test]
@@ -304,5 +334,44 @@ mod tests {
         let committed = txgs.committed(at(5), Traffic::default(), Duration::from_secs(5));
         assert!(committed.is_some());
         assert!(txgs.synced_since(at(5)) && !txgs.synced_since(at(6)));
+    }
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    fn rows(txgs: &Txgs, now: Instant) -> Vec<(u64, u64, u64)> {
+        let stats = txgs.stats(now, Traffic::default(), |_| 0);
+        let row = |txg: TxgStats| (txg.txg, txg.birth.as_nanos(), txg.open.as_nanos());
+        stats.map(row).collect()
+    }
+
+    #[test]
+    fn the_txgs_of_an_idle_pool_are_the_same_whenever_it_is_asked() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let (mut often, mut seldom) = (Txgs::new(at(0)), Txgs::new(at(0)));
+        for ms in (0..=3_601_234).step_by(1_237) {
+            often.pass_idle(at(ms), TIMEOUT);
+            if ms % 977 == 0 {
+                seldom.pass_idle(at(ms), TIMEOUT);
+            }
+        }
+        let now = at(3_601_234);
+        assert!(often.pass_idle(now, TIMEOUT) || often.open() == Txgs::FIRST + 720);
+        seldom.pass_idle(now, TIMEOUT);
+        let rows_of_often = rows(&often, now);
+        assert_eq!(rows_of_often, rows(&seldom, now));
+        assert_eq!(rows_of_often.len(), HISTORY + 1, "the open txg is live");
+        let second = 1_000_000_000;
+        assert_eq!(rows_of_often[99], (723, 3_595 * second, 5 * second));
+        assert_eq!(rows_of_often[100], (724, 3_600 * second, 1_234_000_000));
+    }
+
+    #[test]
+    fn a_pool_with_dirty_data_is_not_idle() {
+        let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
+        let mut txgs = Txgs::new(at(0));
+        assert!(txgs.pass_idle(at(12), TIMEOUT));
+        txgs.dirtied();
+        assert!(!txgs.pass_idle(at(40), TIMEOUT));
+        assert_eq!((txgs.open(), txgs.next_deadline(TIMEOUT)), (6, at(15)));
     }
 }

@@ -19,7 +19,9 @@ use crate::zio::{DiskId, ZioId};
 impl Pool {
     pub(crate) fn stats(&self, now: Instant) -> PoolStats {
         let dirty_of = |txg| self.throttle.dirty_of(txg);
-        let txgs = self.txgs.stats(now, self.reached_disks(), dirty_of);
+        let mut txgs = self.txgs.clone();
+        txgs.pass_idle(now, self.txg_timeout());
+        let txgs = txgs.stats(now, self.reached_disks(), dirty_of);
         let mut stats = PoolStats {
             degraded: self.is_degraded(),
             dirty: self.dirty_bytes(),

@@ -156,7 +156,7 @@ impl Pool {
         content: Content,
         step: &mut Step<'_>,
     ) {
-        let before = self.put_version(volume, block, content, step);
+        let before = self.put_version(volume, block, content);
         let size = self.volumes[volume].block_size;
         let added = if before.is_none() { size } else { 0 };
         let open = self.txgs.open();
@@ -178,14 +178,13 @@ impl Pool {
         volume: usize,
         block: u32,
         content: Content,
-        step: &Step<'_>,
     ) -> Option<Content> {
         let slot = slot_of(self.txgs.open());
         let volume = &mut self.volumes[volume];
         let set = |block: &mut Block| block.set_version(slot, Some(content));
         let before = volume.blocks.edit(block, set);
         if before.is_none() {
-            self.txgs.dirtied(step.now, self.txg_timeout());
+            self.txgs.dirtied();
         }
         before
     }
