@@ -41,10 +41,26 @@ impl Stop {
     /// Sleeps for `MOMENT`, or only until `at_ns` if that comes earlier. If `at_ns` has passed, sleeps for
     /// `MOMENT`, too.
     pub(crate) fn sleep_until(&self, at_ns: u64) {
+        self.pause_until(at_ns, MOMENT);
+    }
+
+    /// Like [`Stop::sleep_until`], for a longer time than `MOMENT`, unless a signal comes.
+    pub(crate) fn pause_until(&self, at_ns: u64, pause: Duration) {
+        let mut left = pause;
+        while !left.is_zero() && !self.is_set() {
+            self.nap(at_ns, left.min(MOMENT));
+            left = match now_ns() < at_ns {
+                true => left.saturating_sub(MOMENT),
+                false => Duration::ZERO,
+            };
+        }
+    }
+
+    fn nap(&self, at_ns: u64, longest: Duration) {
         let rest = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
         thread::sleep(match rest.is_zero() {
-            true => MOMENT,
-            false => rest.min(MOMENT),
+            true => longest,
+            false => rest.min(longest),
         });
     }
 }
@@ -91,4 +107,4 @@ pub fn now_ns() -> u64 {
 }
 
 /// How long a signal, or events in the kernel's buffers, may have to wait until a thread looks for them.
-const MOMENT: Duration = Duration::from_millis(50);
+pub(crate) const MOMENT: Duration = Duration::from_millis(50);

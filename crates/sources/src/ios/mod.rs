@@ -5,11 +5,13 @@ mod synced;
 mod syncs;
 mod zios;
 
+use std::time::Duration;
+
 use anyhow::Context;
 use dashpot_observe::{FinishedIo, Layer, Predicates, Schedule, Seen, Span, Wanted};
 
 use super::earlier::Earlier;
-use super::signals::{Stop, now_ns};
+use super::signals::{MOMENT, Stop, now_ns};
 use super::source::Source;
 use super::wall::{Axis, unix_ns};
 
@@ -24,8 +26,14 @@ pub(super) trait Stream {
     fn now_ns(&self) -> anyhow::Result<u64>;
 
     /// Appends the I/Os that have finished since the last call. This call does not wait for I/Os, so the
-    /// caller must repeat it 20 times a second.
+    /// caller repeats it 20 times a second, or after [`Stream::pause_max`] while no I/O finishes.
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
+
+    /// The longest pause between two readings while no I/O finishes. Buffers that may overflow allow no longer
+    /// pause than usual.
+    fn pause_max(&self) -> Duration {
+        MOMENT
+    }
 
     /// The I/Os in flight, as if they ended at `now_ns` of the stream's clock; `None` if they are not known.
     fn in_flight(&mut self, _now_ns: u64) -> Option<Vec<FinishedIo>> {
@@ -77,6 +85,8 @@ pub(super) struct IoSource<S> {
     /// The end of the watch on the stream's clock; `None` while the watch goes on. I/Os that ended later do
     /// not count.
     last_ns: Option<u64>,
+    /// The next pause. It doubles while no I/O finishes, so that an idle watch wakes few threads.
+    pause: Duration,
     next: Next,
 }
 
@@ -107,6 +117,7 @@ impl<S: Stream> IoSource<S> {
             ends_ns: now_ns().saturating_add(schedule.interval.as_nanos()),
             left: usize::try_from(wanted.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX),
             last_ns: None,
+            pause: MOMENT,
             next: Next::Read,
         })
     }
@@ -116,6 +127,10 @@ impl<S: Stream> IoSource<S> {
         let is_last = self.stop.is_set() || now_ns() >= self.ends_ns;
         let mut ios = Vec::new();
         let mut progress = self.stream.read(&mut ios)?;
+        self.pause = match ios.is_empty() {
+            true => (self.pause * 2).min(self.stream.pause_max()),
+            false => MOMENT,
+        };
         match self.last_ns {
             Some(last_ns) => {
                 let read = ios.len();
@@ -163,7 +178,7 @@ impl<S: Stream> Source for IoSource<S> {
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         match self.next {
             Next::End => return Ok(None),
-            Next::Wait => self.stop.sleep_until(self.ends_ns),
+            Next::Wait => self.stop.pause_until(self.ends_ns, self.pause),
             Next::Read => {}
         }
         self.read().map(Some)
@@ -253,6 +268,40 @@ mod tests {
         }
         // The watch ended at 14, after the first reading. I/Os that ended later do not count.
         assert_eq!(ends, (0..=14).collect::<Vec<u64>>());
+    }
+
+    /// A stream of which each reading has as many I/Os as the list says.
+    struct Listed(Vec<u64>);
+
+    impl Stream for Listed {
+        fn now_ns(&self) -> anyhow::Result<u64> {
+            Ok(0)
+        }
+
+        fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress> {
+            ios.extend((0..self.0.remove(0)).map(ended));
+            Ok(Progress::default())
+        }
+
+        fn pause_max(&self) -> std::time::Duration {
+            MOMENT * 3
+        }
+    }
+
+    #[test]
+    fn the_pauses_grow_while_no_io_finishes() {
+        let wanted = Wanted::all(Layer::Disk);
+        let schedule = Schedule::once(Duration::MAX);
+        let mut source = IoSource::begin(&wanted, &Predicates::default(), &schedule, || {
+            Ok(Listed(vec![1, 0, 0, 0, 2, 0]))
+        })
+        .expect("a source");
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            source.read().expect("a reading");
+            pauses.push(source.pause.as_millis() / MOMENT.as_millis());
+        }
+        assert_eq!(pauses, [1, 2, 3, 3, 1, 2]);
     }
 
     #[test]

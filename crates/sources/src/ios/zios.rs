@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::ensure;
 use dashpot_api::{Client, FinishedZio, InFlightZio, STARTED_AGAIN, WantedZios};
@@ -79,6 +80,10 @@ impl Stream for ZioStream<'_> {
             more,
             unplaced: None,
         })
+    }
+
+    fn pause_max(&self) -> Duration {
+        PAUSE_MAX
     }
 
     fn in_flight(&mut self, now_ns: u64) -> Option<Vec<FinishedIo>> {
@@ -200,6 +205,9 @@ impl Texts {
         }
     }
 }
+
+/// The longest pause between two readings of an idle daemon, which remembers the I/Os that finish meanwhile.
+const PAUSE_MAX: Duration = Duration::from_millis(400);
 
 /// The maximum number of strings that are remembered.
 const KNOWN_MAX: usize = 4_096;
