@@ -131,6 +131,8 @@ def test_no_call_vanishes(tmp_path, kind):
     counts = {value["value"]: value["latency"]["n"] for value in recorded["values"]}
     assert {call: counts[call] for call in PLACED} == {call: own[call] for call in PLACED}
     assert sum(counts.values()) + recorded["unplaced"] >= sum(own.values())
+    beside = run(BINARY, "diff", "--layer", "fs", "--slow", "latency>=0ns", "--in", tmp_path / "rec").stderr
+    assert "on unknown devices.\n" in beside
 
 
 @takes_a_kernel

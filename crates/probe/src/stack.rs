@@ -5,12 +5,29 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::device::{Device, Number, SYS, list, stat_number};
+use crate::device::{Device, Number, SYS, list, number, stat_number};
 
 /// The names of the whole disks directly beneath a device.
 pub fn disks_beneath(device: &Device) -> Vec<String> {
     let sys = Path::new(SYS);
     beneath(sys, device, &list(sys).unwrap_or_default())
+}
+
+/// The devices directly beneath a device, to which it passes its I/Os on. A partition passes them on as its disk
+/// does. The disk of a loop device's file is not among them.
+pub fn devices_beneath(above: Number) -> Vec<Number> {
+    directly_beneath(Path::new(SYS), above)
+}
+
+fn directly_beneath(sys: &Path, above: Number) -> Vec<Number> {
+    let home = sys.join(format!("dev/block/{}:{}", above.major, above.minor));
+    let disk = match home.join("partition").exists() {
+        true => home.join(".."),
+        false => home,
+    };
+    let slaves = fs::read_dir(disk.join("slaves")).into_iter().flatten();
+    let slaves = slaves.flatten();
+    slaves.filter_map(|entry| number(&entry.path())).collect()
 }
 
 /// The names of the whole disks directly beneath a device, sorted; empty if there are none. If a loop device has
@@ -133,6 +150,32 @@ mod tests {
         assert_eq!(source("/data/disk.img"), Some("/dev/vdb"));
         assert_eq!(source("/database/disk.img"), Some("none"));
         assert_eq!(source("/disk.img"), Some("/dev/vda1"));
+    }
+
+    #[test]
+    fn the_devices_beneath_a_disk_and_its_partitions_are_found() {
+        let sys = tempfile::tempdir().expect("a directory");
+        let disk = sys.path().join("dev/block/9:0");
+        for (name, text) in [
+            ("slaves/sda1/dev", "8:1\n"),
+            ("slaves/sdb/dev", "8:16\n"),
+            ("md0p1/partition", "1\n"),
+        ] {
+            let file = disk.join(name);
+            fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+            fs::write(file, text).expect("a file");
+        }
+        let part = sys.path().join("dev/block/259:0");
+        std::os::unix::fs::symlink(disk.join("md0p1"), part).expect("a link");
+        let beneath = |major, minor| {
+            let mut numbers = directly_beneath(sys.path(), Number { major, minor });
+            numbers.sort_unstable();
+            numbers
+        };
+        let [first, second] = [1, 16].map(|minor| Number { major: 8, minor });
+        assert_eq!(beneath(9, 0), [first, second]);
+        assert_eq!(beneath(259, 0), [first, second]);
+        assert_eq!(beneath(8, 1), []);
     }
 
     #[test]

@@ -70,6 +70,7 @@ impl Sides {
         std::iter::once(&here).chain(&there).for_each(|part| {
             part.tell_gaps(false);
             part.tell_stacked();
+            part.tell_unplaced();
         });
         Ok(Sides {
             here,

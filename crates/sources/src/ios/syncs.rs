@@ -6,7 +6,9 @@ use std::sync::Arc;
 use dashpot_engine::Op;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Predicates, Who};
-use dashpot_probe::{Device, FileId, GONE, Number, Storage, Sync, SyncCall, SyncTracer};
+use dashpot_probe::{
+    Device, FileId, GONE, Number, Storage, Sync, SyncCall, SyncTracer, devices_beneath,
+};
 
 use super::{Progress, Stream};
 use crate::errno::errno_name;
@@ -148,7 +150,7 @@ impl Places<'_> {
         // When a file system has been unmounted, its last calls are where the earlier calls were.
         let last = known.map_or(Place::Unknown, |known| known.place.clone());
         let place = match storage.devices() {
-            Some(numbers) => self.look(&numbers),
+            Some(numbers) => self.look(numbers),
             None => last,
         };
         if self.known.len() >= KNOWN_MAX {
@@ -162,8 +164,21 @@ impl Places<'_> {
         place
     }
 
-    /// The first watched device that is one of these.
-    fn look(&self, numbers: &[Number]) -> Place {
+    /// The first watched device that is one of these, or else one of the devices beneath these.
+    fn look(&self, mut numbers: Vec<Number>) -> Place {
+        for _ in 0..LEVELS_MAX {
+            if let place @ Place::On(_) = self.find(&numbers) {
+                return place;
+            }
+            numbers = numbers.into_iter().flat_map(devices_beneath).collect();
+            if numbers.is_empty() {
+                break;
+            }
+        }
+        Place::Elsewhere
+    }
+
+    fn find(&self, numbers: &[Number]) -> Place {
         let mut devices = self.devices.iter();
         let own = devices.find(|device| numbers.iter().any(|number| is_on(device, *number)));
         own.map_or(Place::Elsewhere, |device| {
@@ -222,6 +237,8 @@ fn record(device: Arc<str>, sync: &Sync, ended_ns: u64) -> FinishedIo {
 
 /// The time after which dashpot looks again which devices a file system has.
 const LOOK_NS: u64 = 1_000_000_000;
+/// More devices are never on top of each other.
+const LEVELS_MAX: usize = 16;
 /// The maximum number of file systems that are remembered.
 const KNOWN_MAX: usize = 4_096;
 

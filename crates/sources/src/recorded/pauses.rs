@@ -2,6 +2,7 @@
 
 use crate::wall::shown_moment;
 use dashpot_export::complain;
+use dashpot_observe::unplaced_calls;
 use dashpot_recording::Event;
 use dashpot_rules::thousands;
 
@@ -30,6 +31,13 @@ impl Recorded {
             false => complain(format_args!(
                 "{seconds} seconds are left out: the recording has only counts of them, not the single I/Os."
             )),
+        }
+    }
+
+    /// Says how many sync calls of the period were on unknown devices, and so are in no figure.
+    pub fn tell_unplaced(&self) {
+        if let Some(calls @ 1..) = self.unplaced(self.period) {
+            complain(format_args!("{}.", unplaced_calls(calls)));
         }
     }
 
