@@ -196,8 +196,20 @@ def test_an_io_from_before_the_watch_is_in_flight_in_every_report(directory, not
         assert "1 in flight began before the watch" in text and "No I/O" not in text
         conditional = dashpot("iolatency", "--json", "-d", loop.name, "--where", "op=read", "200ms", 1).stdout
         assert json.loads(conditional)["in_flight"]["zios"] is None, "its operation is not known"
+        check_recorded(loop, directory / "recording")
         assert metric(loop, "in_flight") == "1" and float(metric(loop, "oldest_in_flight_seconds")) > 0
         assert metric(loop, "present") == "1"
+
+
+def check_recorded(loop, recording):
+    """A report over a recording says the same of the I/O as one on the live disk."""
+    dashpot("record", "-d", loop.name, "-o", recording, "--for", "300ms")
+    for words in (["quantize"], ["stat", "disk.latency"], ["iolatency"]):
+        in_flight = json.loads(dashpot(*words, "--in", recording, "--json").stdout)["in_flight"]
+        assert (in_flight["zios"], in_flight["device"]) == (1, loop.name), words
+        assert in_flight["oldest_ns"] >= 200e6 and "before the watch" in in_flight["wait"], words
+    (found,) = json.loads(dashpot("iolatency", "--in", recording, "--json", "--where", "op=read").stdout),
+    assert found["in_flight"]["zios"] is None
 
 
 def metric(loop, name):

@@ -11,9 +11,9 @@ from test_kernel_reports import Watching, dashpot, nothing_left  # noqa: F401 (a
 
 pytestmark = takes_a_kernel
 
-BLOCKS, LENGTH = 16, 17 * 4096
-# No other program writes blocks of this length.
-CONDITIONS = f"[op=write][size={LENGTH}]"
+# No file system writes parts of its blocks.
+BLOCKS, LENGTH = 16, 17 * 4096 + 512
+CONDITIONS = f"[op=write][size={LENGTH}][offset<16M]"
 
 
 @pytest.fixture

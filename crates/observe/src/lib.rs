@@ -44,7 +44,7 @@ pub use percentiles::{Percentiles, is_enough, percentile};
 pub use pool::{ClassInterval, PoolInterval};
 pub use predicate::{Predicate, Predicates};
 pub use question::{Needs, Past, Question, Schedule, Subject, Wanted};
-pub use seen::{Seen, Stacked, VanishedDevice, unplaced_calls};
+pub use seen::{EarlierIos, Seen, Stacked, VanishedDevice, unplaced_calls};
 pub use size::{size_class, size_name};
 pub use statistic::{Metric, Statistic};
 pub use tally::{Alike, KEYS_MAX, OfValue, Tally};

@@ -53,6 +53,8 @@ pub struct Seen {
     /// The devices whose I/Os would count twice in a sum of all devices, because they are also I/Os of the devices
     /// beneath; none if the question names devices.
     pub stacked: Vec<Stacked>,
+    /// The I/Os of each device that began before the watch and are in flight, if the source gives I/Os one by one.
+    pub earlier: Vec<EarlierIos>,
     /// The devices in `gone` that still existed when the interval began.
     pub vanished: Vec<VanishedDevice>,
 }
@@ -85,6 +87,17 @@ impl fmt::Display for Stacked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (over {})", self.device, self.over.join(", "))
     }
+}
+
+/// The I/Os of a device that began before the watch and have not ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct EarlierIos {
+    /// The device's name.
+    pub device: String,
+    /// How many there are; `None` if the kernel does not count the device's I/Os.
+    pub number: Option<u64>,
+    /// How old each of them is at least, in nanoseconds: how long the watch has lasted.
+    pub age_ns: u64,
 }
 
 /// A device that no longer exists.

@@ -97,7 +97,7 @@ fn condition(mark: &Mark) -> Option<Condition<'_>> {
     let text = mark.text.as_deref();
     let subject = match mark.event {
         Event::Watched | Event::Cut => text,
-        Event::Vanished | Event::State | Event::Stacked => None,
+        Event::Vanished | Event::State | Event::Stacked | Event::Earlier => None,
         // The text begins with 'rule' and the number of the rule.
         Event::Rule => text.map(|text| match text.match_indices(' ').nth(1) {
             Some((end, _)) => &text[..end],
@@ -113,6 +113,7 @@ fn is_over(mark: &Mark) -> bool {
     let text = mark.text.as_deref().unwrap_or_default();
     match mark.event {
         Event::State => text == RUNNING,
+        Event::Earlier => mark.n == Some(0),
         Event::Rule => text.ends_with(CLEARED),
         _ => false,
     }

@@ -111,6 +111,9 @@ events! {
     /// The file of I/Os that ends here lacks the I/Os in flight, because a daemon did not answer; if the recording
     /// has several sources, the text says which one.
     InFlightUnknown = "in flight unknown";
+    /// `n` I/Os in flight of the device began before the recorder watched it; without `n`, the kernel does not
+    /// count them. The text is the device's layer, and the least age of these I/Os in nanoseconds: `disk: 5000`.
+    Earlier = "earlier in flight";
     /// A rule was added, changed or removed.
     Rule = "rule";
     /// A disk changed its state.

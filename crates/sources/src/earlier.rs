@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use dashpot_observe::InFlight;
+use dashpot_observe::{EarlierIos, InFlight};
 use dashpot_probe::Tracer;
 
 /// The I/Os of a device that began before the watch and have not ended.
@@ -39,6 +39,15 @@ pub(crate) fn not_counted(device: &str) -> InFlight {
 }
 
 impl Earlier {
+    /// These I/Os, with their age at a moment.
+    pub(crate) fn at(&self, now_ns: u64) -> EarlierIos {
+        EarlierIos {
+            device: self.device.to_string(),
+            number: self.number,
+            age_ns: now_ns.saturating_sub(self.since_ns),
+        }
+    }
+
     /// Adds the earlier I/Os to the device's I/Os in flight that the watch has seen begin. If `has_conditions`,
     /// the question is only about some I/Os, and whether the earlier ones are among them is not known.
     pub(crate) fn add_to(&self, own: InFlight, has_conditions: bool, at_ns: u64) -> InFlight {

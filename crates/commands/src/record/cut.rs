@@ -149,7 +149,7 @@ impl Numbers {
         mark.device = device.map(|device| self.number("device", &device).to_string());
         let text = mark.text.take();
         mark.text = match mark.event {
-            Event::Watched => text,
+            Event::Watched | Event::Earlier => text,
             Event::Stacked => text.and_then(|text| {
                 let (layer, over) = text.split_once(": ")?;
                 let over: Vec<String> = over

@@ -1,13 +1,13 @@
 //! A recording that is being made: a recorder writes the I/Os that sources return.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::bail;
 use dashpot_cli::KeepArgs;
 use dashpot_export::complain;
-use dashpot_observe::{FinishedIo, Layer, Predicates, Seen, unplaced_calls};
+use dashpot_observe::{EarlierIos, FinishedIo, Layer, Predicates, Seen, unplaced_calls};
 use dashpot_recording::{Event, MachineClock, Options, Recorder, Summary};
 use dashpot_rules::{nice_number, thousands};
 use dashpot_sources::{KERNEL_DISK, KERNEL_FS, Owner, run_first};
@@ -55,6 +55,10 @@ pub(super) struct Recording {
     trigger: Option<Predicates>,
     /// Whether the trigger has fired since the last file was sealed.
     has_fired: bool,
+    /// The I/Os of each device from before the watch, at the last reading.
+    earlier: BTreeMap<(&'static str, String), EarlierIos>,
+    /// The devices of which the last mark says that they have such I/Os, or that these are not counted.
+    has_earlier: BTreeSet<(&'static str, String)>,
     /// The disks that are marked as over others.
     stacked: BTreeSet<String>,
 }
@@ -74,6 +78,8 @@ impl Recording {
             recorder: Recorder::create(root, options, Arc::new(MachineClock))?,
             trigger: args.trigger.clone(),
             has_fired: false,
+            earlier: BTreeMap::new(),
+            has_earlier: BTreeSet::new(),
             stacked: BTreeSet::new(),
         })
     }
@@ -175,8 +181,27 @@ impl Recording {
         self.recorder.finish(&in_flight)
     }
 
+    /// Marks the I/Os in flight from before the watch. A mark of 0 says that there are none any more.
+    fn mark_earlier(&mut self) {
+        for (key, one) in &self.earlier {
+            let was_told = self.has_earlier.contains(key);
+            if one.number == Some(0) && !was_told {
+                continue;
+            }
+            match one.number {
+                Some(0) => self.has_earlier.remove(key),
+                _ => self.has_earlier.insert(key.clone()),
+            };
+            let number = one.number.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+            let text = format!("{}: {}", key.0, one.age_ns);
+            self.recorder
+                .mark(Event::Earlier, Some(&one.device), number, Some(&text));
+        }
+    }
+
     /// The I/Os in flight of all parts that are recorded. If those of a part are not known, a mark says so.
     fn in_flight(&mut self, parts: &mut [Part<'_>]) -> Vec<FinishedIo> {
+        self.mark_earlier();
         let mut known = Vec::new();
         for part in parts.iter_mut().filter(|part| !part.is_left) {
             match part.in_flight() {
@@ -213,6 +238,9 @@ impl Recording {
             );
         }
         let layer = part.stored(Layer::Disk).word();
+        for one in seen.earlier.drain(..) {
+            self.earlier.insert((layer, one.device.clone()), one);
+        }
         for one in &seen.stacked {
             if self.stacked.insert(one.to_string()) {
                 let text = format!("{layer}: {}", one.over.join(", "));

@@ -170,6 +170,9 @@ impl<S: Stream> IoSource<S> {
             ..Seen::default()
         };
         self.stream.tell(is_last, &mut seen);
+        let now_ns = self.stream.now_ns()?;
+        let earlier = self.stream.earlier().into_iter();
+        seen.earlier = earlier.map(|one| one.at(now_ns)).collect();
         Ok(seen)
     }
 }

@@ -95,7 +95,10 @@ impl<'a> RecordedIntervals<'a> {
                 depths: None,
                 in_flight: match is_unknown {
                     true => InFlight::UNKNOWN,
-                    false => at_the_last_seal(&in_flight, last_ns, name),
+                    false => {
+                        let own = at_the_last_seal(&in_flight, last_ns, name);
+                        self.with_earlier(own, name, period)
+                    }
                 },
             }
         });
@@ -114,6 +117,15 @@ impl<'a> RecordedIntervals<'a> {
 }
 
 impl RecordedIntervals<'_> {
+    /// Adds a device's I/Os in flight that began before the recorder's watch.
+    fn with_earlier(&self, own: InFlight, device: &str, period: Period) -> InFlight {
+        let has_conditions = !self.question.predicates.is_empty();
+        match self.recorded.earlier(device, period) {
+            Some(all) => all.add_to(own, has_conditions, period.to_ns),
+            None => own,
+        }
+    }
+
     /// Whether to skip the single I/Os of seconds for which the recording has counts. If the counts answer
     /// the question, these I/Os would count twice. Otherwise, the answer leaves out such a second as a whole,
     /// because it would look idle with the few I/Os that it still has.

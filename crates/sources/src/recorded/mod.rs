@@ -4,6 +4,7 @@ mod busy;
 mod columns;
 mod counted;
 mod counting;
+mod earlier;
 mod history;
 mod intervals;
 mod ios;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dashpot_engine::Duration;
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Question, Schedule, Seen, Who};
+use dashpot_observe::{FinishedIo, InFlight, IoWaits, Kind, Layer, Question, Schedule, Seen, Who};
 use dashpot_recording::{Event, MachineClock, Options, Recorder};
 use proptest::prelude::*;
 
@@ -49,14 +49,18 @@ fn io(draft: &Draft, begin_s: u64) -> FinishedIo {
     }
 }
 
-/// Records two files of I/Os, with losses of each owner.
-fn record(root: &Path, files: &[Vec<FinishedIo>; 2], lost: (u64, u64)) {
+fn recorder(root: &Path) -> Recorder {
     let options = Options {
         keep_bytes: 1 << 30,
         host: "host".to_owned(),
         cpu_percent: 1_000,
     };
-    let mut recorder = Recorder::create(root, options, Arc::new(MachineClock)).expect("a recorder");
+    Recorder::create(root, options, Arc::new(MachineClock)).expect("a recorder")
+}
+
+/// Records two files of I/Os, with losses of each owner.
+fn record(root: &Path, files: &[Vec<FinishedIo>; 2], lost: (u64, u64)) {
+    let mut recorder = recorder(root);
     for device in DEVICES {
         for kind in ["kernel", "disk", "kernel fs"] {
             recorder.mark(Event::Watched, Some(device), None, Some(kind));
@@ -151,4 +155,42 @@ proptest! {
             prop_assert_eq!((counts, told), (naive(&all, layer), lost), "{:?}", layer);
         }
     }
+}
+
+/// What a report over a whole recording says is in flight, if its marks count these I/Os from before the watch.
+fn in_flight_after(numbers: &[Option<i64>]) -> InFlight {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut recorder = recorder(scratch.path());
+    recorder.mark(Event::Watched, Some(DEVICES[0]), None, Some("kernel disk"));
+    for number in numbers {
+        recorder.add(&io(&(0, 0, 0, 512, 1_000, 0), 0));
+        recorder.mark(
+            Event::Earlier,
+            Some(DEVICES[0]),
+            *number,
+            Some("disk: 7000000000"),
+        );
+        recorder.mark(Event::Earlier, Some(DEVICES[0]), Some(9), Some("kernel: 1"));
+        recorder.seal(&[]);
+    }
+    recorder.finish(&[]);
+    let whole = Recorded::open(scratch.path(), &[]).expect("a recording");
+    let parts = [whole.on(Layer::Disk).expect("the layer")];
+    let question = Question::latencies(&[Layer::Disk]);
+    let schedule = Schedule::once(Duration::MAX);
+    let mut source = watch_recorded(&parts, &question, &schedule).expect("a source");
+    let seen = source.next().expect("an interval").expect("an interval");
+    seen.disks[0].in_flight.clone()
+}
+
+#[test]
+fn an_io_from_before_the_recorders_watch_is_in_flight_until_a_mark_says_that_it_has_ended() {
+    let still = in_flight_after(&[Some(3), Some(2)]);
+    assert_eq!(still.zios, Some(2));
+    assert!(
+        still.oldest_ns.is_some_and(|ns| ns >= 7_000_000_000),
+        "{still:?}"
+    );
+    assert_eq!(in_flight_after(&[Some(3), Some(0)]), InFlight::default());
+    assert_eq!(in_flight_after(&[None]).zios, None);
 }
