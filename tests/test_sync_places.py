@@ -159,3 +159,19 @@ sys.stdin.read()
         last = json.loads(out.splitlines()[-1])
         assert {value["value"]: value["count"] for value in last["values"]} == {"sync_file_range": 3, "fsync": len(paths)}
         assert last["unplaced"] == 0
+
+
+@takes_a_kernel
+def test_calls_on_a_disk_that_has_replaced_another_are_not_its_calls(tmp_path):
+    with loop_in_memory() as loop, open(tmp_path / "other", "wb") as other:
+        other.truncate(64 << 20)
+        snoop = watch("snoop", "--layer", "fs", "-d", loop.path, "--where", "process=sync-replaced", "--json")
+        run("losetup", "-d", loop.path)
+        taken = run("losetup", loop.path, other.name, code=None)
+        if taken.returncode:
+            pytest.skip("another program has taken the loop device")
+        run("mkfs.ext4", "-q", loop.path)
+        with mounted(tmp_path / "at", loop.path) as place:
+            run(sys.executable, "-c", PROGRAM, "sync-replaced", "1", place)
+        lines = [json.loads(line) for line in end(snoop)[0].splitlines()]
+        assert [line for line in lines if "rwbs" in line] == []

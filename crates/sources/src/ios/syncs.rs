@@ -180,7 +180,9 @@ impl Places<'_> {
 
     fn find(&self, numbers: &[Number]) -> Place {
         let mut devices = self.devices.iter();
-        let own = devices.find(|device| numbers.iter().any(|number| is_on(device, *number)));
+        let own = devices.find(|device| {
+            numbers.iter().any(|number| is_on(device, *number)) && !is_replaced(device)
+        });
         own.map_or(Place::Elsewhere, |device| {
             Place::On(device.name.as_str().into())
         })
@@ -194,6 +196,12 @@ fn is_on(device: &Device, number: Number) -> bool {
         part.is_ok_and(|part| part.disk == device.number)
     };
     device.number == number || (device.part.is_none() && has_part())
+}
+
+/// Whether another disk has the number of a device now.
+fn is_replaced(device: &Device) -> bool {
+    let Number { major, minor } = device.number;
+    Device::find(&format!("{major},{minor}")).is_ok_and(|now| !now.is_same(device))
 }
 
 fn record(device: Arc<str>, sync: &Sync, ended_ns: u64) -> FinishedIo {
