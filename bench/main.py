@@ -11,11 +11,11 @@ ROOT = pathlib.Path(__file__).parent.parent
 # The tests have a client that speaks NBD byte by byte.
 sys.path.append(str(ROOT / "tests"))
 
-import accuracy, calls, capacity, differences, engine, fair, observe, page, questions, scale, speed, volumes  # noqa: E401
+import accuracy, calls, capacity, differences, engine, fair, fresh, observe, page, questions, scale, speed, volumes  # noqa: E401
 import machine
 from bench import Bench
 
-PARTS = {"speed": speed, "accuracy": accuracy, "capacity": capacity, "scale": scale, "fair": fair, "observe": observe,
+PARTS = {"speed": speed, "accuracy": accuracy, "capacity": capacity, "scale": scale, "fair": fair, "fresh": fresh, "observe": observe,
          "page": page, "engine": engine, "questions": questions,
          "differences": differences, "volumes": volumes, "calls": calls}
 

@@ -131,10 +131,10 @@ class Dashpot(Server):
         return sum(disk["in_flight"] for disk in self.json("status")["disks"])
 
 
-def nbdkit(directory, kind="unix", options=(), filter_options=(), name="nbdkit"):
+def nbdkit(directory, kind="unix", options=(), filter_options=(), name="nbdkit", size=SIZE):
     server = Server(name, directory, kind)
     place = ["-U", server.socket] if kind == "unix" else ["-i", "127.0.0.1", "-p", str(server.port)]
-    return server.start(["nbdkit", "-f", *place, *options, "memory", str(SIZE), *filter_options])
+    return server.start(["nbdkit", "-f", *place, *options, "memory", str(size), *filter_options])
 
 
 def nbdkit_delay(directory, delay_ms, threads):

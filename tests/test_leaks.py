@@ -76,6 +76,26 @@ def test_half_open_handshakes_give_way(daemon):
     assert younger.option(wire.OPT_LIST), "as many are left as there are places"
 
 
+def test_a_sparse_ram_disk_takes_at_most_twice_the_memory_that_was_written(serve):
+    daemon = serve("-d", "d=ram,size=4G", "--overcommit", "--events", "0")
+    client = Wire(daemon.connect())
+    client.go("d")
+    # Writes that lie far apart, in an order of their own.
+    write = lambda n: wire.request(wire.CMD_WRITE, n * 0x9E3779B1 % (1 << 20) * 4096, 4096, cookie=n) + b"x" * 4096
+
+    def writes(numbers):
+        for at in range(numbers.start, numbers.stop, 32):
+            some = range(at, at + 32)
+            client.send(b"".join(map(write, some)))
+            for _ in some:
+                client.simple_reply(0)
+
+    writes(range(64))
+    before = resident(daemon)
+    writes(range(64, 64 + 8192))
+    assert resident(daemon) - before <= 2 * 8192 * 4096
+
+
 @pytest.mark.slow
 def test_a_handshake_without_an_end_is_ended(daemon):
     idle, client = Wire(daemon.connect()), Wire(daemon.connect())

@@ -25,7 +25,7 @@ pub use buffer::Buffer;
 pub use device::discard;
 pub use inherited::duplicate_inherited;
 pub use mounts::Mount;
-pub use pages::Pages;
+pub use pages::{PageSize, Pages, Provision};
 pub use priority::run_before_others;
 pub use rights::{User, with_rights_of};
 pub use ring::{Completion, Ring, Work, why_no_ring};

@@ -20,7 +20,7 @@ use crate::power::{Cut, Loss};
 /// The bytes of one disk.
 #[derive(Debug)]
 pub(crate) enum Store {
-    Ram(Ram),
+    Ram(Box<Ram>),
     /// Reads give zeroes, and writes are dropped.
     Null,
     File(Arc<FileStore>),

@@ -15,6 +15,7 @@ mod durability;
 mod error;
 mod extent;
 mod file;
+mod filler;
 mod lossy;
 mod medium;
 mod memory;
@@ -24,6 +25,7 @@ mod pieces;
 mod pool;
 mod ram;
 mod slabs;
+mod sparse;
 #[cfg(test)]
 mod tests;
 

@@ -14,7 +14,6 @@ use super::file::FileStore;
 use super::file::open::OpenRequest;
 use super::lossy::{Lossy, SECTOR};
 use super::memory;
-use super::ram::Ram;
 
 /// An open store.
 #[derive(Debug)]
@@ -105,7 +104,7 @@ fn open(
     devices: &OpenDevices,
 ) -> Result<Opened, StoreError> {
     let opened = match store {
-        StoreConfig::Ram => sized(disk, store, Store::Ram(Ram::default()))?,
+        StoreConfig::Ram => sized(disk, store, Store::Ram(Box::default()))?,
         StoreConfig::Null => sized(disk, store, Store::Null)?,
         StoreConfig::File(path) => {
             let (file, size) = FileStore::open(request(disk, path))?;

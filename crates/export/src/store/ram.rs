@@ -1,16 +1,21 @@
 //! A sparse store in memory. It takes memory for a chunk when the chunk is first written, and gives it back
 //! when a single request zeroes or trims the whole chunk.
 //!
+//! A chunk of which less than half is written lies in [small pages](super::sparse), so that a few small writes
+//! take little memory. A dense one lies in a [huge page](super::slabs). If there is none yet, the chunk is moved
+//! later, in a step of a later write.
+//!
 //! A leaf holds the chunks of one range of 64 MiB, and a small tree holds the leaves. So a disk of many TiB
 //! takes no memory until it is used. Because the data has to fit into memory, the tree has few entries, and a
 //! look-up takes a few nanoseconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::extent::Found;
 use super::pieces::pieces;
 use super::slabs::{CHUNK, Chunk, Slabs};
+use super::sparse::Sparse;
 
 /// The largest slice, in bytes. A disk's bytes are contiguous in memory only within a chunk.
 pub(crate) const SLICE: u64 = CHUNK;
@@ -25,6 +30,9 @@ static ZEROES: [u8; CHUNK as usize] = [0; CHUNK as usize];
 pub(crate) struct Ram {
     leaves: BTreeMap<u64, Box<[Option<Chunk>]>>,
     slabs: Slabs,
+    sparse: Sparse,
+    /// The indexes of chunks in small pages that were dense when they came here.
+    dense: VecDeque<u64>,
 }
 
 impl Ram {
@@ -32,6 +40,8 @@ impl Ram {
         Ram {
             leaves: BTreeMap::new(),
             slabs: Slabs::new(),
+            sparse: Sparse::new(),
+            dense: VecDeque::new(),
         }
     }
 
@@ -54,15 +64,18 @@ impl Ram {
         let mut rest = from;
         for (index, range) in pieces(CHUNK, offset, from.len() as u64) {
             let (part, tail) = rest.split_at(range.len());
-            self.allocated(index)[range].copy_from_slice(part);
+            self.allocated(index, range).copy_from_slice(part);
             rest = tail;
+        }
+        if !self.dense.is_empty() {
+            self.move_dense(1 + from.len() / CHUNK as usize);
         }
     }
 
     pub(crate) fn zero(&mut self, offset: u64, length: u64, no_hole: bool) {
         for (index, range) in pieces(CHUNK, offset, length) {
             if no_hole {
-                self.allocated(index)[range].fill(0);
+                self.allocated(index, range).fill(0);
             } else {
                 self.punch(index, range);
             }
@@ -82,12 +95,16 @@ impl Ram {
         };
         let place = &mut place[(index % CHUNKS_PER_LEAF) as usize];
         if range.len() == CHUNK as usize {
-            place
-                .take()
-                .into_iter()
-                .for_each(|chunk| self.slabs.give(chunk));
+            match place.take().map(|chunk| (chunk.as_sparse(), chunk)) {
+                Some((Some(number), _)) => self.sparse.give(number),
+                Some((None, chunk)) => self.slabs.give(chunk),
+                None => {}
+            }
         } else if let Some(chunk) = place {
-            self.slabs.bytes_mut(chunk)[range].fill(0);
+            match chunk.as_sparse() {
+                Some(number) => self.sparse.zero(number, range),
+                None => self.slabs.bytes_mut(chunk)[range].fill(0),
+            }
         }
     }
 
@@ -113,15 +130,65 @@ impl Ram {
     fn chunk(&self, index: u64) -> Option<&[u8]> {
         let leaf = self.leaves.get(&(index / CHUNKS_PER_LEAF))?;
         let chunk = leaf[(index % CHUNKS_PER_LEAF) as usize].as_ref()?;
-        Some(self.slabs.bytes(chunk))
+        Some(match chunk.as_sparse() {
+            Some(number) => self.sparse.bytes(number),
+            None => self.slabs.bytes(chunk),
+        })
     }
 
-    fn allocated(&mut self, index: u64) -> &mut [u8] {
+    /// A part of a chunk, to write to it.
+    fn allocated(&mut self, index: u64, range: Range<usize>) -> &mut [u8] {
         let leaf = self.leaves.entry(index / CHUNKS_PER_LEAF);
         let leaf = leaf.or_insert_with(|| (0..CHUNKS_PER_LEAF).map(|_| None).collect());
         let place = &mut leaf[(index % CHUNKS_PER_LEAF) as usize];
-        let chunk = place.get_or_insert_with(|| self.slabs.take(index));
-        self.slabs.bytes_mut(chunk)
+        if place.is_none() && range.len() >= CHUNK as usize / 2 {
+            self.slabs.restock();
+        }
+        let chunk = place.get_or_insert_with(|| {
+            match range.len() >= CHUNK as usize / 2 && self.slabs.has_room() {
+                true => self.slabs.take(index),
+                false => Chunk::sparse(self.sparse.take()),
+            }
+        });
+        let Some(number) = chunk.as_sparse() else {
+            return &mut self.slabs.bytes_mut(chunk)[range];
+        };
+        if !self.sparse.is_dense(number) {
+            self.sparse.touch(number, &range);
+            if self.sparse.is_dense(number) {
+                self.dense.push_back(index);
+            }
+        }
+        self.sparse.bytes_mut(number, range)
+    }
+
+    /// Moves at most this many dense chunks to huge pages, as far as these have come.
+    fn move_dense(&mut self, most: usize) {
+        self.slabs.restock();
+        for _ in 0..most {
+            if !self.slabs.has_room() {
+                return;
+            }
+            let Some(index) = self.dense.pop_front() else {
+                return;
+            };
+            let leaf = self.leaves.get_mut(&(index / CHUNKS_PER_LEAF));
+            let place = leaf.map(|leaf| &mut leaf[(index % CHUNKS_PER_LEAF) as usize]);
+            let Some(Some(chunk)) = place else {
+                continue;
+            };
+            let dense = |number: &u32| self.sparse.is_dense(*number);
+            let Some(number) = chunk.as_sparse().filter(dense) else {
+                continue;
+            };
+            let mut to = self.slabs.take(index);
+            for page in self.sparse.pages(number, 0..CHUNK as usize) {
+                let from = &self.sparse.bytes(number)[page.clone()];
+                self.slabs.bytes_mut(&mut to)[page].copy_from_slice(from);
+            }
+            *chunk = to;
+            self.sparse.give(number);
+        }
     }
 }
 
@@ -129,6 +196,7 @@ impl Ram {
 mod tests {
     use super::super::extent::{Extent, Found};
     use super::{CHUNK, Ram};
+    use dashpot_engine::Random;
 
     const HUGE: u64 = 1 << 60;
 
@@ -178,5 +246,81 @@ mod tests {
             map.iter().map(|extent| extent.length).sum::<u64>(),
             2 * CHUNK
         );
+    }
+
+    /// How many chunks lie in huge pages.
+    fn in_huge_pages(ram: &Ram) -> usize {
+        let chunks = ram.leaves.values().flat_map(|leaf| leaf.iter().flatten());
+        chunks.filter(|chunk| chunk.as_sparse().is_none()).count()
+    }
+
+    #[test]
+    fn a_small_write_takes_one_small_page_until_half_of_its_chunk_is_written() {
+        let mut ram = Ram::default();
+        for page in (0..8).rev() {
+            assert_eq!(ram.dense.len(), 0);
+            let bytes = [page as u8 + 1; 4096];
+            ram.write(page * 4096, &bytes);
+            let chunk = ram.leaves[&0][0].as_ref().unwrap().as_sparse();
+            if let Some(chunk) = chunk {
+                let pages = ram.sparse.pages(chunk, 0..CHUNK as usize).count();
+                assert_eq!(pages as u64, 8 - page);
+            }
+        }
+        // The huge page comes from another thread.
+        while in_huge_pages(&ram) == 0 {
+            ram.write(0, &[1]);
+            std::thread::yield_now();
+        }
+        let mut bytes = [9; CHUNK as usize];
+        ram.read(0, &mut bytes);
+        for (page, bytes) in (1..).zip(bytes.chunks(4096)) {
+            let expected = if page <= 8 { page } else { 0 };
+            assert!(bytes.iter().all(|byte| *byte == expected), "page {page}");
+        }
+        ram.zero(0, CHUNK, false);
+        assert_eq!(in_huge_pages(&ram), 0);
+        assert!(extents(&ram, 0, CHUNK, 1)[0].hole);
+    }
+
+    #[test]
+    fn a_part_of_a_sparse_chunk_is_zeroed_without_taking_memory() {
+        let mut ram = Ram::default();
+        ram.write(4096, &[7; 4096]);
+        ram.zero(1, 2 * 4096, false);
+        let chunk = ram.leaves[&0][0].as_ref().unwrap().as_sparse().unwrap();
+        assert_eq!(ram.sparse.pages(chunk, 0..CHUNK as usize).count(), 1);
+        let mut bytes = [9; 3 * 4096];
+        ram.read(0, &mut bytes);
+        assert_eq!(bytes, [0; 3 * 4096]);
+    }
+
+    /// Writes and trims at random, with huge pages that come at any time, against the value of each page.
+    #[test]
+    fn chunks_that_move_keep_their_bytes() {
+        const PAGES: u64 = 16 << 10;
+        let (mut ram, mut random) = (Ram::default(), Random::new(1));
+        let mut values = vec![0; PAGES as usize];
+        for step in 0..20_000_u32 {
+            let most = [1, 16, 256, 4096][random.below(4) as usize];
+            let page = random.below(PAGES);
+            let count = (1 + random.below(most)).min(PAGES - page);
+            let all = page as usize..(page + count) as usize;
+            let value = if most == 4096 || step % 16 == 0 {
+                0
+            } else {
+                step as u8
+            };
+            match value {
+                0 => ram.zero(page * 4096, count * 4096, false),
+                _ => ram.write(page * 4096, &vec![value; count as usize * 4096]),
+            }
+            values[all].fill(value);
+        }
+        let mut bytes = [9; 4096];
+        for (page, value) in (0..).zip(values) {
+            ram.read(page * 4096, &mut bytes);
+            assert_eq!(bytes, [value; 4096], "page {page}");
+        }
     }
 }

@@ -4,7 +4,8 @@
 //! copying 4 KiB. So the store cuts chunks from mappings for which it asks the kernel to use huge pages.
 //! Chunks are handed out in the order of their first writes, not of their offsets on the disk, so even a
 //! sparsely used disk takes at most one huge page more than it needs. If the kernel has no huge pages left,
-//! the memory comes in small pages.
+//! the memory comes in small pages. The first touch of a huge page takes long, so another thread does it
+//! [ahead](super::filler), and chunks are only cut from pages that have come.
 //!
 //! Chunks that lie in one huge page form a group. The memory of a group goes back to the system when none
 //! of its chunks is in use. Because a trim rarely empties whole groups, `tighten` moves chunks out of the
@@ -12,14 +13,18 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::ops::Range;
+use std::sync::Arc;
 
-use dashpot_sys::Pages;
+use dashpot_sys::{PageSize, Pages};
+
+use super::filler::{self, Ready};
 
 /// The size of a chunk in bytes.
 pub(super) const CHUNK: u64 = 64 << 10;
 
-/// A chunk that is in use: its number plus one. So `Option<Chunk>` takes 4 bytes, and more of a disk's table
-/// of chunks stays in the processor's cache.
+/// A chunk that is in use: its number plus one, and whether it is [sparse](super::sparse). So `Option<Chunk>`
+/// takes 4 bytes, and more of a disk's table of chunks stays in the processor's cache.
 #[derive(Debug)]
 pub(super) struct Chunk(NonZeroU32);
 
@@ -27,6 +32,17 @@ impl Chunk {
     fn of(group: usize, at: u32) -> Chunk {
         let number = group as u32 * CHUNKS_PER_GROUP + at;
         Chunk(NonZeroU32::MIN.saturating_add(number))
+    }
+
+    /// A chunk with this number in small pages.
+    pub(super) fn sparse(number: u32) -> Chunk {
+        Chunk(NonZeroU32::MIN.saturating_add(number) | SPARSE)
+    }
+
+    /// The number of a chunk in small pages. `None` if the chunk is in a huge page.
+    #[inline]
+    pub(super) fn as_sparse(&self) -> Option<u32> {
+        (self.0.get() & SPARSE != 0).then_some((self.0.get() & !SPARSE).wrapping_sub(1))
     }
 
     fn number(&self) -> u32 {
@@ -40,17 +56,31 @@ impl Chunk {
 
     /// The index of the chunk's slab, and where the chunk begins in the slab.
     fn place(&self) -> (usize, usize) {
-        let start = (self.number() % CHUNKS_PER_SLAB) as usize * CHUNK as usize;
-        ((self.number() / CHUNKS_PER_SLAB) as usize, start)
+        let (slab, range) = place(self.number());
+        (slab, range.start)
     }
+}
+
+/// The index of the slab of the chunk with a number, and the range of the slab that is the chunk.
+pub(super) fn place(number: u32) -> (usize, Range<usize>) {
+    let start = (number % CHUNKS_PER_SLAB) as usize * CHUNK as usize;
+    let slab = (number / CHUNKS_PER_SLAB) as usize;
+    (slab, start..start + CHUNK as usize)
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Slabs {
     slabs: Vec<Pages>,
     groups: Vec<Group>,
-    /// For each group, the number of its chunks in use, and its index. The emptiest group comes first.
+    /// For each group that has memory, the number of its chunks in use, and its index. The emptiest group
+    /// comes first.
     order: BTreeSet<(u32, u32)>,
+    /// The groups that have no memory.
+    bare: Vec<u32>,
+    /// The groups whose memory has come.
+    ready: Option<Arc<Ready>>,
+    /// How many groups wait for their memory.
+    asked: usize,
     /// For each chunk, the number that its user gave it. Meaningless while the chunk is free.
     users: Vec<u64>,
     in_use: usize,
@@ -72,13 +102,51 @@ impl Slabs {
             slabs: Vec::new(),
             groups: Vec::new(),
             order: BTreeSet::new(),
+            bare: Vec::new(),
+            ready: None,
+            asked: 0,
             users: Vec::new(),
             in_use: 0,
             held: 0,
         }
     }
 
-    /// Takes a chunk of zeroes. If `tighten` moves the chunk, it reports this with the number `user`.
+    /// Whether a chunk can be taken at once.
+    pub(super) fn has_room(&self) -> bool {
+        let first = self.order.first();
+        first.is_some_and(|(used, _)| *used < CHUNKS_PER_GROUP)
+    }
+
+    /// Takes the memory that has come. Asks for more, if few groups are empty for the number of those in use.
+    pub(super) fn restock(&mut self) {
+        let ready = Arc::clone(self.ready.get_or_insert_default());
+        for group in ready.take() {
+            self.asked -= 1;
+            self.order.insert((0, group));
+        }
+        if self.empty() + self.asked < self.ahead() {
+            let group = self.bare_group();
+            let (slab, start) = Chunk::of(group as usize, 0).place();
+            let range = start..start + GROUP;
+            if let Some(provision) = self.slabs[slab].provision(range) {
+                self.asked += 1;
+                filler::provide(provision, group, &ready);
+            }
+        }
+    }
+
+    /// How many groups have memory, but no chunk in use.
+    fn empty(&self) -> usize {
+        self.order.range(..(1, 0)).count()
+    }
+
+    /// How many groups should have memory, but no chunk in use.
+    fn ahead(&self) -> usize {
+        (1 + self.held / 8).min(AHEAD)
+    }
+
+    /// Takes a chunk of zeroes. If it has no [room](Slabs::has_room), the first use of the chunk may take
+    /// long. If `tighten` moves the chunk, it reports this with the number `user`.
     pub(super) fn take(&mut self, user: u64) -> Chunk {
         let (mut chunk, written) = self.claim(user);
         if written {
@@ -109,19 +177,28 @@ impl Slabs {
         if let Some((1.., group)) = with_room(&self.order) {
             return group as usize;
         }
-        if self.order.first().is_none_or(|(used, _)| *used > 0) {
+        if let Some((0, group)) = self.order.first() {
+            return *group as usize;
+        }
+        let group = self.bare_group();
+        self.order.insert((0, group));
+        group as usize
+    }
+
+    /// Takes a group that has no memory.
+    fn bare_group(&mut self) -> u32 {
+        if self.bare.is_empty() {
             self.map_more();
         }
-        // The first group in the order has no chunk in use.
-        self.order.first().map_or(0, |(_, group)| *group as usize)
+        self.bare.pop().unwrap_or_default()
     }
 
     fn map_more(&mut self) {
-        self.slabs.push(map());
+        self.slabs.push(map(PageSize::Huge));
         let from = self.groups.len();
         let to = from + (CHUNKS_PER_SLAB / CHUNKS_PER_GROUP) as usize;
         self.groups.resize(to, Group::default());
-        self.order.extend((from..to).map(|group| (0, group as u32)));
+        self.bare.extend((from..to).rev().map(|group| group as u32));
         self.users.resize(to * CHUNKS_PER_GROUP as usize, 0);
     }
 
@@ -146,14 +223,17 @@ impl Slabs {
         }
     }
 
-    /// Gives the memory of a group back to the system.
-    fn give_back(&mut self, group: usize) {
+    /// Gives the memory of a group back to the system, and returns true. If the kernel refuses, the group keeps
+    /// its memory for the next chunks.
+    fn give_back(&mut self, group: usize) -> bool {
         let (slab, start) = Chunk::of(group, 0).place();
-        let range = start..start + CHUNKS_PER_GROUP as usize * CHUNK as usize;
-        // If the kernel refuses, the group keeps its memory for the next chunks.
-        if self.slabs[slab].give_back(range).is_ok() {
+        let is_given = self.slabs[slab].give_back(start..start + GROUP).is_ok();
+        if is_given {
             self.groups[group].written = 0;
+            self.order.remove(&(0, group as u32));
+            self.bare.push(group as u32);
         }
+        is_given
     }
 
     /// Gives memory back, until few chunks are free in groups that have chunks in use. For each chunk that it
@@ -165,9 +245,16 @@ impl Slabs {
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
             let Some(&(_, emptiest)) = self.order.range((1, 0)..).next() else {
-                return;
+                break;
             };
             self.evacuate(emptiest as usize, &mut moved);
+        }
+        while let Some((0, group)) = self.order.first().copied()
+            && self.empty() > 1
+        {
+            if !self.give_back(group as usize) {
+                return;
+            }
         }
     }
 
@@ -214,9 +301,9 @@ impl Slabs {
 }
 
 /// Maps memory. The kernel provides the memory only when it is first used.
-fn map() -> Pages {
+pub(super) fn map(size: PageSize) -> Pages {
     let length = CHUNKS_PER_SLAB as usize * CHUNK as usize;
-    let Ok(slab) = Pages::map(length) else {
+    let Ok(slab) = Pages::map(length, size) else {
         // This ends the program as the allocator does when no memory is left.
         std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK as usize]>());
     };
@@ -225,9 +312,15 @@ fn map() -> Pages {
 
 /// The number of chunks in a mapping of 64 MiB. A mapping is that large because before Linux 6.7 the kernel
 /// uses huge pages only where they lie within one mapping.
-const CHUNKS_PER_SLAB: u32 = 1024;
+pub(super) const CHUNKS_PER_SLAB: u32 = 1024;
 /// The number of chunks in 2 MiB, which is a huge page on most processors.
 const CHUNKS_PER_GROUP: u32 = 32;
+/// The size of a group in bytes.
+const GROUP: usize = CHUNKS_PER_GROUP as usize * CHUNK as usize;
+/// At most this many groups are empty, or wait for their memory.
+const AHEAD: usize = 8;
+/// The bit of a [`Chunk`] that is in small pages.
+const SPARSE: u32 = 1 << 31;
 /// The number of chunks in 4 MiB. It is not worth the effort to move chunks in order to free less memory than
 /// this.
 const FEW: usize = 64;

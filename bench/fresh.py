@@ -1,0 +1,56 @@
+"""Measures the first seconds of a disk in memory whose bytes nobody has touched, beside nbdkit's memory plugin."""
+
+import contextlib
+import re
+
+import servers
+from bench import directory
+from load import load
+from servers import Dashpot
+from table import count, micros, print_table, spread
+
+SERVERS = ["dashpot", "nbdkit"]
+SECONDS = range(1, 4)
+CELL = "random writes of 4K x32"
+SIZE = 1 << 30
+
+
+def run(bench):
+    samples = bench.measure("fresh", [CELL], SERVERS, lambda _, name: unit(bench, name))
+    rows = []
+    for name in SERVERS:
+        of = lambda figure, form: spread(samples.spread(CELL, name, figure), form)
+        figures = [(f"{kind}_{second}", form) for second in SECONDS for kind, form in [("iops", count), ("p99_ns", micros)]]
+        rows.append([name, *(of(*figure) for figure in figures), of("memory", count)])
+    columns = [f"{word} {second}" for second in SECONDS for word in ("IOPS in second", "p99 us")]
+    print_table(f"fresh: {CELL} to a new disk of 1 GiB", ["server", *columns, "KiB per KiB written"], rows)
+    for second in SECONDS:
+        ratio = samples.ratio(CELL, f"iops_{second}", *SERVERS)
+        if ratio:
+            bench.at_least("a fresh RAM disk: IOPS over nbdkit's in the same second", f"second {second}", ratio.median, 1)
+
+
+def unit(bench, name):
+    """Each second has other offsets. The last figure is the memory after the first second over the bytes that were
+    written in it.
+    """
+    with contextlib.ExitStack() as stack:
+        place = stack.enter_context(directory())
+        begin = {
+            "dashpot": lambda: Dashpot(place, [f"d=ram,size={SIZE}"], ["--shards", "1", "--overcommit", "--events", "0"]),
+            "nbdkit": lambda: servers.nbdkit(place, size=SIZE),
+        }
+        server = bench.start(stack, name, begin[name])
+        if server is None:
+            return None
+        figures, before = {}, resident(server)
+        for second in SECONDS:
+            figure = load(server, 1, 32, "--write", "100%", "--seed", second)
+            figures |= {f"iops_{second}": figure["iops"], f"p99_ns_{second}": figure["p99_ns"]}
+            figures.setdefault("memory", (resident(server) - before) / (figure["n"] * 4096))
+        return figures
+
+
+def resident(server):
+    with open(f"/proc/{server.pid}/status") as status:
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status.read())[1]) << 10
