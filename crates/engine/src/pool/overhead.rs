@@ -347,15 +347,17 @@ const DNODE_BLOCK: u64 = 16 << 10;
 const DNODE_LEVELS: u32 = 5;
 /// ZFS keeps two copies of metadata.
 pub(super) const COPIES: u32 = 2;
-/// The length of an indirect block above data after its compression.
+/// The length of an indirect block above data after its compression: the checksums in it do not compress. If a
+/// pool has no checksums it is about 6 KiB.
 const FIRST_LENGTH: u32 = 32 << 10;
 /// The length of any other block after its compression.
 pub(super) const LENGTH: u32 = 4 << 10;
 /// The copies of a block on one disk are this part of the disk apart.
 pub(super) const COPY_GAP: u64 = 8;
 
-/// How many blocks each later pass writes.
-pub(super) const PASSES: [u32; 3] = [12, 5, 4];
+/// How many blocks each later pass writes. With these counts a txg has as many zios beside its data as in
+/// OpenZFS 2.3.2, which had 106, 135 to 141 and 202 to 211 with 16, 32 and 64 indirect blocks above data.
+pub(super) const PASSES: [u32; 3] = [10, 5, 3];
 /// ZFS keeps three copies of the pool's own objects.
 pub(super) const PASS_COPIES: u32 = 3;
 /// How many bytes of dirty data a block of a later pass counts as, on average.

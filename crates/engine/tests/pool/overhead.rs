@@ -60,10 +60,10 @@ fn a_txg_ends_with_metadata_later_passes_and_uberblocks_between_two_syncs() {
     assert_eq!(state(&hand).dirty_metadata, SMALL);
     assert!(hand.tick(), "the txg timer is set");
     let (data, overhead, sync) = ((Op::Write, false), (Op::Write, true), (Op::Flush, false));
-    // Two copies of 8 blocks of metadata, three copies of 12, 5 and 4 blocks, and one uberblock in each label.
+    // Two copies of 8 blocks of metadata, three copies of 10, 5 and 3 blocks, and one uberblock in each label.
     let expected = [
         (data, 20),
-        (overhead, 2 * 8 + 3 * (12 + 5 + 4)),
+        (overhead, 2 * 8 + 3 * (10 + 5 + 3)),
         (sync, 1),
         (overhead, 4),
         (sync, 1),
@@ -73,7 +73,7 @@ fn a_txg_ends_with_metadata_later_passes_and_uberblocks_between_two_syncs() {
     assert_eq!((after.dirty, after.dirty_metadata), (0, 0));
     assert!(!hand.tick(), "an idle pool does not wake up");
     let stats = hand.engine.pool_stats(POOL, hand.now).unwrap();
-    assert_eq!(stats.overhead.disks.writes, 2 * 8 + 3 * 21 + 4);
+    assert_eq!(stats.overhead.disks.writes, 2 * 8 + 3 * 18 + 4);
     assert_eq!(stats.disks.writes, 20 + stats.overhead.disks.writes);
     assert_eq!(stats.by_volume[0].disks.writes, 20);
 }
@@ -155,7 +155,7 @@ fn rules_hold_overhead_and_a_power_cut_forgets_it() {
     hand.write(1, 0);
     hand.run(1_000);
     let stats = hand.engine.disk_stats(DiskId(0), hand.now).unwrap();
-    assert_eq!(stats.op(Op::Write).completed, 1 + 2 * 8 + 3 * 21 + 4);
+    assert_eq!(stats.op(Op::Write).completed, 1 + 2 * 8 + 3 * 18 + 4);
     // One write and the metadata beside it, three passes, and the uberblocks come one after the other. Ten
     // zios of the class are at the disk at a time, at least two of them.
     assert!(hand.now.as_nanos() >= 5_000_000_000 + 5 * 10_000_000);
@@ -271,7 +271,7 @@ fn check(hand: &Hand, naive: &Naive, seed: u64) {
         of(TxgState::Syncing),
     );
     let dirty = state.dirty_metadata;
-    let passes = if most > 0 { 12 * (48 << 10) } else { 0 };
+    let passes = if most > 0 { 10 * (48 << 10) } else { 0 };
     assert!(
         (least..=least + most.max(passes)).contains(&dirty),
         "seed {seed}: {dirty} bytes of metadata are dirty, not from {least} to {least} + {most}"
