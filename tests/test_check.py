@@ -192,6 +192,18 @@ def test_a_report_has_how_the_command_ended_and_the_rules_that_were_cleared(dire
     assert times[0] == times[1] == round(found["duration_ns"] / 1e9, 3)
 
 
+def test_a_report_has_rules_from_before_a_reset_and_says_how_many_are_forgotten(directory):
+    where = directory / "out"
+    delays = " ".join(f"-D {ms}ms" for ms in range(1, 23))
+    arm_and_clear = f'for i in 1 2 3; do "$0" inject db {delays} --name x$i >&2; "$0" clear all >&2; done'
+    script = arm_and_clear + '; "$0" reset >&2; ! "$0" proof x3'
+    ended = run(BINARY, "run", "-d", "db=ram,size=1M", "--report", where, "--", "sh", "-c", script, BINARY)
+    found, cases, page = reported(where)
+    assert [rule["id"] for rule in found["rules"]] == list(range(3, 67)) and found["rules_forgotten"] == 2
+    said = "2 cleared rules are not listed"
+    assert cases["forgotten"] == ["skipped"] and said in page and said in ended.stderr
+
+
 def test_a_report_that_cannot_be_written_is_refused_before_the_command_starts(directory):
     (directory / "file").write_text("")
     ran = directory / "ran"

@@ -2,12 +2,13 @@
 taken for another thread with the same number."""
 
 import ctypes
+import json
 import os
 import re
 
 import pytest
 
-from test_path import OF_CONTAINERS, PYTHON, counted, open_to_all, places  # noqa: F401
+from test_path import OF_CONTAINERS, PYTHON, counted, open_to_all, path_run, places  # noqa: F401
 from test_path_first import OLD_KERNEL
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
@@ -77,7 +78,9 @@ print(interrupted, wrong)
 @pytest.mark.parametrize("under", [[], OLD_KERNEL], ids=["new", "old"])
 def test_each_call_that_a_signal_interrupts_is_counted(places, tmp_path, under):  # noqa: F811
     wal, _ = places
-    done, _ = counted(wal, tmp_path, PYTHON, "-c", STORM, wal / "f", rules=["-D 3ms"], under=under)
+    report = tmp_path / "report"
+    done = path_run(wal, PYTHON, "-c", STORM, wal / "f", rules=["-D 3ms"], options=["--report", report], under=under)
+    (summary,) = json.loads((report / "summary.json").read_text())["unheld"]
     interrupted, wrong = map(int, done.stdout.split())
     said = re.search(r"(\d+) calls? (?:was|were) interrupted", done.stderr)
     # On an old kernel, a call after EINTR is taken for the same call, and keeps its deadline.
@@ -85,6 +88,7 @@ def test_each_call_that_a_signal_interrupts_is_counted(places, tmp_path, under):
     counted_calls = int(said.group(1)) if said else 0
     # An old kernel does not number the calls that begin again, so dashpot may miss one that ends meanwhile.
     assert 0 < counted_calls <= interrupted if under else counted_calls == interrupted
+    assert summary["interrupted"] == (None if under else interrupted)
 
 
 # Kills a child while its call is held, and makes another child with the same process id, which makes the same call.

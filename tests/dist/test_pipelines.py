@@ -30,16 +30,16 @@ def lines_of(part):
 
 @requires("nbdcopy")
 def test_the_job_of_gitlab_from_its_first_line_to_its_last(tmp_path):
-    """Runs the commands of the GitLab job. pip finds only the release's wheels, and the test of the job
-    writes and flushes once."""
-    one(f"dashpot-*manylinux*{os.uname().machine}*.whl")
+    """Runs the commands of the GitLab job. The wheel is the release's, and the test of the job writes and
+    flushes once."""
+    wheel = one(f"dashpot-*manylinux*{os.uname().machine}*.whl")
     run("/usr/bin/python3", "-m", "venv", tmp_path / "v")
     (tmp_path / "test.sh").write_text('#!/bin/sh\nhead -c 4096 /dev/zero | nbdcopy --flush - "$DASHPOT_URI"\n')
     (tmp_path / "test.sh").chmod(0o755)
     # The job allows 50 ms, and a busy host may take longer.
     script = "\n".join(["set -e", *lines_of("before_script"), *lines_of("script")]).replace("< 50ms", "< 1m")
     environment = {"PATH": f"{tmp_path}/v/bin:/usr/bin:/bin", "DASHPOT_CHECKS": "out"}
-    environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(OUT)}
+    environment |= {"PIP_NO_INDEX": "1", "DASHPOT_WHEEL": str(wheel)}
     done = subprocess.run(
         ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LIMIT
     )

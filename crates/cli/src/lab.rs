@@ -130,11 +130,12 @@ const SHOWN_BY_SERVE: [&str; 8] = [
     false => arg,
 }))]
 #[command(after_help = "\
-CMD finds its disks in $DASHPOT_URI, the API in $DASHPOT_API, and with --attach
-the devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK; --api tcp:127.0.0.1:0 has a
-page. --metrics, --token-file, --allow-host, --record, --ready-file are as in
-'serve'. Under sudo, the user who typed it runs CMD and owns the devices. Exits
-with CMD's status, 125 to 127 for its own failures, 3 if only a --check fails.
+CMD finds its first disk in $DASHPOT_URI, each disk in $DASHPOT_URI_DISK, its
+devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK, and the API in $DASHPOT_API;
+with --api tcp:127.0.0.1:0 it has a page. --metrics, --token-file, --allow-host,
+--record and --ready-file are as in 'serve'. Under sudo, the user who typed
+it runs CMD and owns the devices. Exits with CMD's status, 125 to 127 for its
+own failures, 3 if only a --check fails.
 
 Example:
   dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]

@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use dashpot_api::{Client, DiskLatency};
 use dashpot_export::complain;
 use dashpot_sys::Trusted;
+use dashpot_text::rule;
 
 use crate::checks::{Outcome, Ran, Report, effect};
 
@@ -63,7 +64,8 @@ pub(crate) fn report(
     let look = |disk: String| Ok((disk.clone(), client.latency(&disk, None)?));
     let disks: anyhow::Result<Vec<(String, DiskLatency)>> =
         client.disk_names()?.into_iter().map(look).collect();
-    let report = Report::new(ran, outcomes, client.rules_and_cleared()?, &disks?)?;
+    let rules = (client.rules_and_cleared()?, client.rules_forgotten()?);
+    let report = Report::new(ran, outcomes, rules, &disks?)?;
     write(directory, &report).with_context(|| cannot(directory))?;
     tell_github(&report)
 }
@@ -79,6 +81,10 @@ pub(crate) fn tell_rules(client: &Client, file: Option<&Path>) -> anyhow::Result
     lines
         .take(RULES_TOLD)
         .for_each(|line| complain(format_args!("dashpot: {line}")));
+    let forgotten = client.rules_forgotten()?;
+    if forgotten > 0 {
+        complain(format_args!("dashpot: {}", rule::forgotten(forgotten)));
+    }
     if rules.len() > RULES_TOLD {
         let more = rules.len() - RULES_TOLD;
         complain(format_args!(

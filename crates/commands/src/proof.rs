@@ -11,6 +11,7 @@ use dashpot_export::{complain, complain_lines};
 use dashpot_observe::{Percentiles, outlasts};
 use dashpot_output::{HtmlFile, print, print_json, save};
 use dashpot_text::proof::{Facts, Proof, Tolerance, Verdict};
+use dashpot_text::rule;
 use dashpot_text::table::{WIDTH, wrapped};
 
 /// The exit status if a check has failed.
@@ -33,6 +34,10 @@ pub fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCode> {
         print_json(&proofs)?;
     } else {
         print(&text(&proofs))?;
+    }
+    let forgotten = client.rules_forgotten()?;
+    if forgotten > 0 {
+        complain(format_args!("dashpot: {}", rule::forgotten(forgotten)));
     }
     let exit = match args.check {
         true => check(&proofs),

@@ -13,6 +13,7 @@ use dashpot_export::complain;
 use dashpot_output::screen::room;
 use dashpot_output::{print, print_json};
 use dashpot_rules::{format_size, nice_number, short_time};
+use dashpot_text::calls::interrupted;
 use dashpot_text::health::{broken_promises, host_line, memory_lines, shard_table};
 use dashpot_text::table::{Column, table_within, time_or_dash};
 use serde::Serialize;
@@ -371,9 +372,14 @@ fn of_calls(disk: &Disk) -> String {
     let unheld: String = ways
         .map(|way| format!("  {}: {}\n", way.said, way.remedy))
         .collect();
+    let interrupted = match disk.interrupted.map(interrupted) {
+        Some(None) => String::new(),
+        Some(Some(said)) => format!("  {said}\n"),
+        None => "  the kernel does not tell how many calls signals interrupted\n".to_owned(),
+    };
     format!(
         "  its I/Os are calls, and a latency is the time of a hold: the kernel does not tell when a call ends\n{cached}\
-         {unheld}"
+         {unheld}{interrupted}"
     )
 }
 

@@ -15,15 +15,18 @@ const LANES_MAX: u64 = 1 << 20;
 pub(crate) struct RulesHeld {
     pub(crate) rules: usize,
     pub(crate) rules_max: usize,
+    /// How many cleared rules are not remembered any more.
+    pub(crate) forgotten: u64,
     pub(crate) lanes: u64,
     pub(crate) lanes_max: u64,
 }
 
 impl RulesHeld {
-    pub(super) fn of(rules: usize, lanes: u64) -> RulesHeld {
+    pub(super) fn of(rules: usize, forgotten: u64, lanes: u64) -> RulesHeld {
         RulesHeld {
             rules,
             rules_max: RULES_MAX,
+            forgotten,
             lanes,
             lanes_max: LANES_MAX,
         }

@@ -132,7 +132,7 @@ impl Dealt {
             store_id: opened.store.identity(),
             shard,
             followed: opened.followed,
-            unheld: Arc::default(),
+            path_counts: Arc::default(),
             export: None,
             pool,
         };

@@ -87,9 +87,9 @@ pub struct Followed {
 pub struct Counts {
     /// The accesses that dashpot did not hold. An access to several disks counts once.
     pub unheld: UnheldCounts,
-    /// The accesses to each path disk, in the order of the disks. An access that may have been to any disk
-    /// counts for each.
-    pub(crate) of_disks: Vec<Arc<UnheldCounts>>,
+    /// The counts of each path disk, in the order of the disks. An access that may have been to any disk, or a
+    /// call of which dashpot does not know the disk, counts for each.
+    pub(crate) of_disks: Vec<Arc<PathCounts>>,
     /// The number of syncs that a rule with `--mode floor` held although dashpot could not do the sync itself
     /// first.
     pub unsynced: AtomicU64,
@@ -107,13 +107,28 @@ impl Counts {
     pub(crate) fn add(&self, disks: &[usize], unheld: Unheld, more: u64) {
         self.unheld.add(unheld, more);
         for disk in disks {
-            self.of_disks[*disk].add(unheld, more);
+            self.of_disks[*disk].unheld.add(unheld, more);
+        }
+    }
+
+    /// Notes that the kernel does not number calls that begin again after a signal.
+    pub(crate) fn miss_interrupted(&self) {
+        for disk in &self.of_disks {
+            disk.counts_all.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts calls that a signal ended before dashpot received them.
+    pub(crate) fn add_interrupted(&self, more: u64) {
+        self.interrupted.fetch_add(more, Ordering::Relaxed);
+        for disk in &self.of_disks {
+            disk.interrupted.fetch_add(more, Ordering::Relaxed);
         }
     }
 }
 
 impl Followed {
-    pub(crate) fn new(of_disks: Vec<Arc<UnheldCounts>>) -> io::Result<Followed> {
+    pub(crate) fn new(of_disks: Vec<Arc<PathCounts>>) -> io::Result<Followed> {
         Ok(Followed {
             stop: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?),
             counts: Arc::new(Counts {
@@ -271,6 +286,36 @@ impl Unheld {
                 "switch memory-mapped files off in the program, or inject on a device: run --mount"
             }
             Unheld::Handle => "inject on a device: run --mount",
+        }
+    }
+}
+
+/// How far the figures of a path disk can be trusted.
+#[derive(Debug)]
+pub struct PathCounts {
+    /// The accesses that dashpot did not hold.
+    pub unheld: UnheldCounts,
+    /// How many calls of the disk's programs a signal ended, as in [`Counts::interrupted`].
+    pub(crate) interrupted: AtomicU64,
+    /// Whether the kernel numbers all calls, so that none of those is missed.
+    pub(crate) counts_all: AtomicBool,
+}
+
+impl PathCounts {
+    /// How many calls of the disk's programs a signal ended, as in [`Counts::interrupted`]. `None` before Linux
+    /// 5.19: dashpot misses some there.
+    pub fn interrupted(&self) -> Option<u64> {
+        let counts_all = self.counts_all.load(Ordering::Relaxed);
+        counts_all.then(|| self.interrupted.load(Ordering::Relaxed))
+    }
+}
+
+impl Default for PathCounts {
+    fn default() -> PathCounts {
+        PathCounts {
+            unheld: UnheldCounts::default(),
+            interrupted: AtomicU64::new(0),
+            counts_all: AtomicBool::new(true),
         }
     }
 }

@@ -248,11 +248,11 @@ impl Handle {
     ) -> io::Result<Followed> {
         let files = |(disk, route): &(usize, Route<ExportId>)| {
             let info = &self.infos.disks[*disk];
-            let (files, unheld) = (info.followed.clone()?, Arc::clone(&info.unheld));
+            let (files, counts) = (info.followed.clone()?, Arc::clone(&info.path_counts));
             let mailbox = Arc::clone(&route.mailbox);
             // If the shard is gone, the message is lost, and the program's calls go on.
             let send = move |message| drop(mailbox.send(message));
-            Some(((files, unheld), route.id, Box::new(send) as Outlet))
+            Some(((files, counts), route.id, Box::new(send) as Outlet))
         };
         let files = self.routes.followed.iter().filter_map(files);
         follow(listener, files, peer, uring, follower)

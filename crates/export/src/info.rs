@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dashpot_engine::pool::{ThrottleConfig, WritePolicy};
 use dashpot_rules::CallFiles;
 
-use crate::export::UnheldCounts;
+use crate::export::PathCounts;
 
 /// One served disk.
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ pub struct DiskInfo {
     /// The files of a path disk: a program's calls on them become zios of the disk. The path of their
     /// directory has no symbolic links. `None` if the disk is not a path disk.
     pub followed: Option<CallFiles>,
-    /// The accesses to the files of a path disk that dashpot did not hold.
-    pub unheld: Arc<UnheldCounts>,
+    /// The calls on the files of a path disk that dashpot did not hold as the rules demand.
+    pub path_counts: Arc<PathCounts>,
     /// The index of the disk's export. `None` for a disk that only its pool uses, and for a path disk, which
     /// only a program uses.
     pub export: Option<usize>,

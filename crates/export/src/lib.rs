@@ -37,7 +37,8 @@ pub use complain::{complain, complain_lines};
 pub use config::{ServerConfig, Spin};
 pub use events::{Bell, DeviceId, Drops, EventReader, EventRecord, FinishedZio};
 pub use export::{
-    Counts, ExportInfo, Followed, Follower, Mechanism, Power, Unheld, UnheldCounts, Uring,
+    Counts, ExportInfo, Followed, Follower, Mechanism, PathCounts, Power, Unheld, UnheldCounts,
+    Uring,
 };
 pub use frontend::notified_calls;
 pub use handle::{Handle, ShardGone};

@@ -275,6 +275,7 @@ mod tests {
             answers_max_bytes: 256 << 20,
             rules: 3,
             rules_max: 4_096,
+            rules_forgotten: 0,
             lanes: 70,
             lanes_max: 1 << 20,
         };

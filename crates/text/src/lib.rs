@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+pub mod calls;
 pub mod chart;
 pub mod clock;
 pub mod crash;

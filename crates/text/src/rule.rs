@@ -36,6 +36,14 @@ pub fn cleared(ids: &[u32], held: u64, hung: u64) -> String {
     format!("cleared {}; {ios} still held, {left}", listed(ids))
 }
 
+/// A sentence about cleared rules that the daemon does not remember any more.
+pub fn forgotten(count: u64) -> String {
+    let rules = if count == 1 { "rule is" } else { "rules are" };
+    format!(
+        "{count} cleared {rules} not listed: the daemon remembers only those that were cleared last"
+    )
+}
+
 /// The command that ends the I/Os that cleared rules hang.
 const LETS_GO: &str = "'dashpot clear DISK --release' lets them go";
 

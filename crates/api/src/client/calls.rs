@@ -178,6 +178,11 @@ impl Client {
         self.get("/v1/rules?cleared=true")
     }
 
+    /// How many cleared rules the daemon does not remember any more.
+    pub fn rules_forgotten(&self) -> Result<u64, ClientError> {
+        Ok(self.status(0)?.memory.rules_forgotten)
+    }
+
     /// The rules of a disk.
     pub fn rules_of(&self, disk: &str) -> Result<Vec<Rule>, ClientError> {
         self.get(&format!("/v1/disks/{}/rules", segment(disk)))

@@ -85,6 +85,11 @@ pub struct Disk {
     pub rule_lateness: Summary,
     /// The accesses to the files of a path disk that no rule could hold; null if the disk is not a path disk.
     pub unheld: Option<Unheld>,
+    /// How many calls of the path disk's programs, since the start, a signal ended before dashpot received them
+    /// or before their hold was over. Such a call begins again, fails with `EINTR`, or its thread was killed.
+    /// dashpot does not know the files of these calls, so each counts on every path disk. Null if the disk is
+    /// not a path disk, or if Linux is older than 5.19, where dashpot misses some.
+    pub interrupted: Option<u64>,
     /// The disk's clients, and their I/O.
     #[serde(flatten)]
     pub io: DeviceIo,

@@ -45,6 +45,9 @@ pub struct DiskLatency {
     /// The accesses to the files of a path disk, since the start, that no rule could hold; null if the device
     /// is not a path disk.
     pub unheld: Option<Unheld>,
+    /// How many calls of the path disk's programs, since the start, a signal ended before dashpot received them
+    /// or before their hold was over; null if the device is not a path disk, or if Linux is older than 5.19.
+    pub interrupted: Option<u64>,
     /// Every operation, in display order. A breakdown has the operations of one client or size, then those of
     /// the next, and so on.
     pub ops: Vec<OpLatency>,

@@ -15,6 +15,9 @@ pub struct Memory {
     pub rules: u64,
     /// The most rules that may be armed at a time.
     pub rules_max: u64,
+    /// Number of cleared rules that the daemon has forgotten since its start, because it remembers only those
+    /// that were cleared last.
+    pub rules_forgotten: u64,
     /// Number of lanes of all rules.
     pub lanes: u64,
     /// The most lanes that the rules of all disks may have together.

@@ -218,6 +218,12 @@ fn observe_device(
             Some(count) => plain(count),
             None => Observed::Nothing("only a path disk has it".to_owned()),
         },
+        DeviceMetric::Interrupted => match now.interrupted {
+            Some(count) => {
+                plain(count.saturating_sub(earlier.and_then(|it| it.interrupted).unwrap_or(0)))
+            }
+            None => Observed::Nothing("only a path disk on Linux 5.19 or newer has it".to_owned()),
+        },
         _ if done.completed == 0 => Observed::Nothing(format!("no {} seen", op.unwrap_or("I/O"))),
         DeviceMetric::Failed => plain(done.failed),
         DeviceMetric::Iops => rate(done.completed),

@@ -31,6 +31,7 @@ pub(crate) enum DeviceMetric {
     InFlight,
     /// The number of accesses to a path disk that no rule could hold.
     Unheld,
+    Interrupted,
 }
 
 /// A counter of a rule.
@@ -64,13 +65,14 @@ const FIGURES: [(&str, Figure); 7] = [
     ("mean", Figure::Mean),
 ];
 
-const OF_DEVICES: [(&str, DeviceMetric); 6] = [
+const OF_DEVICES: [(&str, DeviceMetric); 7] = [
     ("count", DeviceMetric::Count),
     ("failed", DeviceMetric::Failed),
     ("iops", DeviceMetric::Iops),
     ("bytes_per_s", DeviceMetric::BytesPerSecond),
     ("in_flight", DeviceMetric::InFlight),
     ("unheld", DeviceMetric::Unheld),
+    ("interrupted", DeviceMetric::Interrupted),
 ];
 
 const SPANS: [(&str, Span); 3] = [
@@ -113,7 +115,8 @@ impl DeviceMetric {
             DeviceMetric::Count
             | DeviceMetric::Failed
             | DeviceMetric::InFlight
-            | DeviceMetric::Unheld => Kind::Count,
+            | DeviceMetric::Unheld
+            | DeviceMetric::Interrupted => Kind::Count,
             DeviceMetric::Iops => Kind::PerSecond,
             DeviceMetric::BytesPerSecond => Kind::BytesPerSecond,
         }
@@ -121,7 +124,10 @@ impl DeviceMetric {
 
     /// Whether the metric is one of a whole device, and not of one of its operations.
     pub(crate) fn is_of_whole_device(self) -> bool {
-        matches!(self, DeviceMetric::InFlight | DeviceMetric::Unheld)
+        matches!(
+            self,
+            DeviceMetric::InFlight | DeviceMetric::Unheld | DeviceMetric::Interrupted
+        )
     }
 
     /// The names of all metrics.

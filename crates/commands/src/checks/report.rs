@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::Context;
 use dashpot_api::{DiskLatency, OpLatency, Rule, RuleState, Unheld, UnheldWay};
 use dashpot_rules::short_time;
+use dashpot_text::calls::interrupted;
+use dashpot_text::rule::forgotten;
 use serde::Serialize;
 
 use super::judge::Outcome;
@@ -50,6 +52,9 @@ pub(crate) struct Report {
     duration_ns: Option<u64>,
     checks: Vec<Outcome>,
     rules: Vec<Injected>,
+    /// How many cleared rules are missing from `rules`, because the daemon remembers only those that were cleared
+    /// last.
+    rules_forgotten: u64,
     /// The accesses to each path disk that no rule could hold.
     unheld: Vec<OfDisk>,
     disks: Vec<Ended>,
@@ -61,6 +66,9 @@ struct OfDisk {
     disk: String,
     #[serde(flatten)]
     unheld: Unheld,
+    /// How many calls a signal ended before dashpot received them or before their hold was over; null if the
+    /// kernel does not tell.
+    interrupted: Option<u64>,
 }
 
 /// A rule that was armed when the command ended, or that was cleared before.
@@ -97,7 +105,7 @@ impl Report {
     pub(crate) fn new(
         ran: &Ran,
         checks: &[Outcome],
-        rules: Vec<Rule>,
+        (rules, rules_forgotten): (Vec<Rule>, u64),
         disks: &[(String, DiskLatency)],
     ) -> anyhow::Result<Report> {
         let ops = disks
@@ -108,6 +116,7 @@ impl Report {
             Some(OfDisk {
                 disk: disk.clone(),
                 unheld: latency.unheld.clone()?,
+                interrupted: latency.interrupted,
             })
         });
         Ok(Report {
@@ -119,6 +128,7 @@ impl Report {
             duration_ns: ran.lasted.map(|lasted| lasted.as_nanos() as u64),
             checks: checks.to_vec(),
             rules: rules.into_iter().map(Injected::from).collect(),
+            rules_forgotten,
             unheld: unheld.collect(),
             disks: ended
                 .map(|(disk, op)| Ended::of(disk, op))
@@ -162,6 +172,16 @@ impl Report {
             let inside = skipped(&format!("{}: {}", way.said, way.remedy));
             cases.push(case("unheld", &format!("{disk}: {}", way.way), &inside));
         }
+        for (disk, said) in self.interrupted() {
+            cases.push(case(
+                "unheld",
+                &format!("{disk}: interrupted"),
+                &skipped(&said),
+            ));
+        }
+        if let Some(said) = self.forgotten() {
+            cases.push(case("rule", "forgotten", &skipped(&said)));
+        }
         let failures = cases
             .iter()
             .filter(|case| case.contains("<failure"))
@@ -190,6 +210,20 @@ impl Report {
         self.unheld
             .iter()
             .flat_map(|of| of.unheld.ways.iter().map(|way| (of.disk.as_str(), way)))
+    }
+
+    /// For each path disk with such calls, a sentence about the calls that signals ended.
+    fn interrupted(&self) -> impl Iterator<Item = (&str, String)> {
+        let said = |of: &OfDisk| of.interrupted.and_then(interrupted);
+        self.unheld
+            .iter()
+            .filter_map(move |of| Some((of.disk.as_str(), said(of)?)))
+    }
+
+    /// A sentence about the cleared rules that are missing.
+    fn forgotten(&self) -> Option<String> {
+        let count = self.rules_forgotten;
+        (count > 0).then(|| forgotten(count))
     }
 
     /// A page in Markdown, small enough for GitHub's summary of a step.
@@ -222,9 +256,16 @@ impl Report {
             vec![cell(&rule.disk), words, cell(&effect)]
         });
         page += &table(&["disk", "rule", "what it did"], rules);
+        if let Some(said) = self.forgotten() {
+            let _ = writeln!(page, "\n{}", cell(&said));
+        }
         let ways = self
             .ways()
             .map(|(disk, way)| vec![cell(disk), cell(&way.said), cell(&way.remedy)]);
+        let signalled = self
+            .interrupted()
+            .map(|(disk, said)| vec![cell(disk), cell(&said), "-".to_owned()]);
+        let ways = ways.chain(signalled);
         page += &table(&["disk", "not held", "remedy"], ways);
         let disks = self.disks.iter().map(|ended| {
             let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), short_time);

@@ -13,6 +13,7 @@ fn report(checks: Vec<Outcome>, rules: Vec<Injected>) -> Report {
         duration_ns: Some(1_234_567_890),
         checks,
         rules,
+        rules_forgotten: 0,
         unheld: Vec::new(),
         disks: Vec::new(),
     }

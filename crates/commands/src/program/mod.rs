@@ -22,6 +22,7 @@ use dashpot_engine::OpSet;
 use dashpot_export::{Counts, DiskSnapshot, Followed, Follower, Handle, Uring, complain};
 use dashpot_rules::{Address, format_types, shell_word, short_time};
 use dashpot_sys::seccomp::{Call, CallId};
+use dashpot_text::calls::interrupted;
 use rustix::net::sockopt::socket_peercred;
 use tokio::net::UnixListener;
 use tokio::sync::oneshot;
@@ -164,15 +165,7 @@ fn sentences(counts: &Counts) -> Vec<String> {
         1 => sentences.push(format!("1 sync was held, but {first}")),
         count => sentences.push(format!("{count} syncs were held, but {first}")),
     }
-    match counts.interrupted.load(Ordering::Relaxed) {
-        0 => {}
-        1 => sentences.push(format!(
-            "1 call was {INTERRUPTED}, or its thread was killed"
-        )),
-        count => sentences.push(format!(
-            "{count} calls were {INTERRUPTED}, or their threads were killed"
-        )),
-    }
+    sentences.extend(interrupted(counts.interrupted.load(Ordering::Relaxed)));
     sentences.extend(slow(counts));
     sentences
 }
@@ -251,9 +244,6 @@ impl Follower for ForProgram {
     }
 }
 
-/// The fate of calls that a signal reached first.
-const INTERRUPTED: &str = "interrupted by a signal before dashpot could make the signal wait, and began again, \
-    failed with EINTR";
 /// If dashpot delayed a call that no disk holds by this many nanoseconds, it says so.
 const TOLD_NS: u64 = 100_000_000;
 /// On a busy host, a short program may end before dashpot has begun to receive its calls. dashpot then waits

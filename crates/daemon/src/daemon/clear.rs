@@ -62,12 +62,12 @@ impl Daemon {
         }
     }
 
-    /// Restores the state in which the lab starts: releases and clears every rule, forgets cleared rules,
-    /// resumes every disk, and arms the lab's rules. A reset keeps the counters of disks.
+    /// Restores the state in which the lab starts: releases and clears every rule, frees the names of cleared
+    /// rules, resumes every disk, and arms the lab's rules. A reset keeps the counters of disks.
     pub async fn reset(&self) -> Reset {
         let mut registry = self.registry.lock().await;
         let mut cleared = self.clear_all(&mut registry, Release::All).await;
-        registry.past.forget();
+        registry.past.reset();
         let mut armed = Vec::new();
         for (disk, _) in self.disks() {
             if cleared.failed.iter().any(|(failed, _)| *failed == disk) {

@@ -85,17 +85,21 @@ fn write_queues(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     page.counter(&STALLS, each(disks, |disk| disk.stalls))
 }
 
-/// Writes the counts of each path disk's unheld accesses, by kind.
+/// Writes the counts of each path disk's unheld accesses, by kind, and of its interrupted calls.
 fn write_unheld(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     let ways = disks.iter().flat_map(|disk| {
-        let counted = disk.info.unheld.counted().into_iter();
+        let counted = disk.info.path_counts.unheld.counted().into_iter();
         counted.map(move |(way, count)| {
             let mut labels = disk.labels();
             labels.push(("way", way.word().into()));
             (labels, count)
         })
     });
-    page.counter(&UNHELD, ways)
+    page.counter(&UNHELD, ways)?;
+    let paths = disks.iter().filter(|disk| disk.info.followed.is_some());
+    let interrupted =
+        paths.filter_map(|disk| Some((disk.labels(), disk.info.path_counts.interrupted()?)));
+    page.counter(&INTERRUPTED, interrupted)
 }
 
 fn depths(disk: &DiskSnapshot) -> DepthSummary {
@@ -187,4 +191,9 @@ const UNHELD: Metric = Metric(
     "disk_unheld",
     None,
     "Accesses to a path disk's files that no rule could hold",
+);
+const INTERRUPTED: Metric = Metric(
+    "disk_interrupted",
+    None,
+    "Calls of a path disk's programs that a signal ended before they were received or their hold was over",
 );

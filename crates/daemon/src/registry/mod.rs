@@ -102,7 +102,11 @@ impl Registry {
 
     /// The memory that the rules use, and its bounds.
     pub(super) fn held(&self) -> RulesHeld {
-        RulesHeld::of(self.rules.len(), self.lanes_without(None))
+        RulesHeld::of(
+            self.rules.len(),
+            self.past.forgotten(),
+            self.lanes_without(None),
+        )
     }
 
     /// The lanes of all rules except one.

@@ -1,8 +1,9 @@
-//! Cleared rules, with the counters that each rule had when it was cleared. The daemon remembers these rules
-//! until a reset.
+//! Cleared rules, with the counters that each rule had when it was cleared.
 //!
 //! Tests need these rules: a test arms a rule, clears it, and then asks what the rule injected. The memory of
-//! cleared rules is bounded in number and in bytes. The daemon forgets the oldest rules first.
+//! cleared rules is bounded in number and in bytes. The daemon forgets the oldest rules first, and counts
+//! those that it has forgotten. A reset frees the names and ids of cleared rules, but the rules stay in the list
+//! of all, because a report at the end of a run has them, too.
 
 use std::collections::VecDeque;
 
@@ -32,12 +33,17 @@ pub struct Gone {
 pub(crate) struct Past {
     rules: VecDeque<Gone>,
     bytes: usize,
+    /// How many of the rules were cleared before the last reset.
+    before_reset: usize,
+    /// How many cleared rules are not here any more.
+    forgotten: u64,
 }
 
 impl Past {
     /// Remembers a rule, with its state in the last snapshot of its disk.
     pub(crate) fn remember(&mut self, record: Record, last: &DiskSnapshot) {
         let Some(rule) = last.rules.iter().find(|rule| rule.id == record.id) else {
+            self.forgotten += 1;
             return;
         };
         let gone = Gone {
@@ -54,25 +60,34 @@ impl Past {
                 return;
             };
             self.bytes -= oldest.bytes();
+            self.before_reset = self.before_reset.saturating_sub(1);
+            self.forgotten += 1;
         }
     }
 
-    pub(crate) fn forget(&mut self) {
-        *self = Past::default();
+    /// Frees the names and ids of all rules, so that no rule is found by them any more.
+    pub(crate) fn reset(&mut self) {
+        self.before_reset = self.rules.len();
     }
 
-    /// The rules, in the order in which they were cleared.
+    /// How many cleared rules are not remembered any more.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// The rules, also those from before a reset, in the order in which they were cleared.
     pub(crate) fn all(&self) -> Vec<Gone> {
         self.rules.iter().cloned().collect()
     }
 
-    /// The cleared rule with this id or, for a name, all cleared rules of the last call that armed a rule
-    /// with this name.
+    /// The rule with this id that was cleared since the last reset or, for a name, all those of the last call
+    /// that armed a rule with this name.
     pub(crate) fn find(&self, key: &str) -> Vec<Gone> {
         let id = key.parse().ok().map(RuleId);
         let is_meant =
             |gone: &&Gone| Some(gone.record.id) == id || gone.record.name.as_deref() == Some(key);
-        let mut meant = self.rules.iter().rev().filter(is_meant);
+        let since_reset = self.rules.range(self.before_reset..);
+        let mut meant = since_reset.clone().rev().filter(is_meant);
         let Some(last) = meant.next() else {
             return Vec::new();
         };
@@ -80,7 +95,7 @@ impl Past {
             Some(id) => gone.record.id == id,
             None => gone.record.came_with(&last.record),
         };
-        let found = self.rules.iter().filter(came_with);
+        let found = since_reset.filter(came_with);
         found.cloned().collect()
     }
 }
@@ -172,18 +187,22 @@ mod tests {
         assert_eq!(found(&past, "x"), both);
         assert_eq!(found(&past, "1"), [1]);
         assert_eq!(found(&past, "z"), [0; 0]);
-        past.forget();
+        past.reset();
         assert_eq!(found(&past, "x"), [0; 0]);
+        assert_eq!((past.all().len(), past.forgotten()), (4, 0));
+        let again = go(&mut registry, &mut past, "-D 1ms --name x");
+        assert_eq!(found(&past, "x"), again);
     }
 
     #[test]
-    fn the_oldest_are_forgotten() {
+    fn the_oldest_are_forgotten_and_counted() {
         let (mut registry, mut past) = (Registry::default(), Past::default());
         for _ in 0..RULES_MAX + 2 {
             go(&mut registry, &mut past, "-D 1ms");
         }
         assert_eq!(past.rules.len(), RULES_MAX);
         assert_eq!((found(&past, "2"), found(&past, "3")), (vec![], vec![3]));
+        assert_eq!(past.forgotten(), 2);
         let bytes: usize = past.rules.iter().map(super::Gone::bytes).sum();
         assert_eq!(past.bytes, bytes);
     }

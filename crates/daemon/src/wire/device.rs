@@ -108,6 +108,7 @@ impl DeviceView<'_> {
             oldest: self.oldest().next(),
             dropped,
             unheld: None,
+            interrupted: None,
             ops,
         }
     }

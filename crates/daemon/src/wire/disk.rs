@@ -37,6 +37,7 @@ pub(crate) fn disk(
         shard_memory: client_memory(snapshot.held),
         rule_lateness: Summary::of(Some(&lateness_of_rules(snapshot))),
         unheld: unheld(info),
+        interrupted: interrupted(info),
         io: DeviceView(snapshot).io(),
     }
 }
@@ -44,7 +45,7 @@ pub(crate) fn disk(
 /// The accesses to a path disk's files that were not held; `None` for other disks.
 pub(crate) fn unheld(info: &DiskInfo) -> Option<Unheld> {
     info.followed.as_ref()?;
-    let counted = info.unheld.counted();
+    let counted = info.path_counts.unheld.counted();
     let way = |&(way, count): &(dashpot_export::Unheld, u64)| UnheldWay {
         way: way.word().to_owned(),
         count,
@@ -55,6 +56,12 @@ pub(crate) fn unheld(info: &DiskInfo) -> Option<Unheld> {
         count: counted.iter().map(|(_, count)| count).sum(),
         ways: counted.iter().map(way).collect(),
     })
+}
+
+/// How many calls of a path disk's programs a signal ended; `None` for other disks, and if it is not known.
+pub(crate) fn interrupted(info: &DiskInfo) -> Option<u64> {
+    info.followed.as_ref()?;
+    info.path_counts.interrupted()
 }
 
 /// A volume in the API's form.

@@ -13,6 +13,7 @@ pub(crate) fn memory(answers: &AnswerMemory, rules: RulesHeld) -> Memory {
         answers_max_bytes: answers.max() as u64,
         rules: rules.rules as u64,
         rules_max: rules.rules_max as u64,
+        rules_forgotten: rules.forgotten,
         lanes: rules.lanes,
         lanes_max: rules.lanes_max,
     }

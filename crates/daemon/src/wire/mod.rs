@@ -15,7 +15,7 @@ mod why;
 
 pub(crate) use crash::{crashed, cut, pool_crashed};
 pub(crate) use device::DeviceView;
-pub(crate) use disk::{disk, unheld, volume};
+pub(crate) use disk::{disk, interrupted, unheld, volume};
 pub(crate) use event::finished_zio;
 pub(crate) use export::{disk_export, volume_export};
 pub(crate) use memory::{memory, reclaim};

@@ -27,7 +27,7 @@ use self::boundary::{Arrival, Done, Frontend, ReceiveLimits, SendLimits};
 pub use self::boundary::{Decoded, ExtentQuestion, NotServed, Operation, Request};
 pub use self::calls::notified_calls;
 pub(crate) use self::loopback::Loopback;
-use crate::export::{ExportInfo, Followed, Follower, Mechanism, UnheldCounts, Uring};
+use crate::export::{ExportInfo, Followed, Follower, Mechanism, PathCounts, Uring};
 use crate::store::Extent;
 
 /// Receives the calls that a program makes on the files of disks. Passes each disk's session to the `connect`
@@ -39,9 +39,9 @@ pub(crate) fn follow(
     follower: Box<dyn Follower>,
     clock: fn() -> Instant,
 ) -> io::Result<Followed> {
-    let watched = |((files, unheld), connect): (Followable, Connect)| calls::Watched {
+    let watched = |((files, counts), connect): (Followable, Connect)| calls::Watched {
         files,
-        unheld,
+        counts,
         connect: Box::new(|session| connect(Session::other(session))),
     };
     calls::follow(
@@ -54,7 +54,7 @@ pub(crate) fn follow(
 }
 
 /// The files of a path disk, and the counts of the accesses to them that dashpot does not hold.
-pub(crate) type Followable = (CallFiles, Arc<UnheldCounts>);
+pub(crate) type Followable = (CallFiles, Arc<PathCounts>);
 
 /// Hands a session to its shard.
 pub(crate) type Connect = Box<dyn FnOnce(Session)>;

@@ -37,6 +37,7 @@ fn look(since_ns: u64, reads: u64) -> DiskLatency {
         oldest: None,
         dropped: 0,
         unheld: None,
+        interrupted: None,
         ops: vec![read],
     }
 }

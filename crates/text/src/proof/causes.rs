@@ -4,6 +4,7 @@ use dashpot_rules::short_time;
 
 use super::figures::share;
 use super::verdict::{Facts, Verdict};
+use crate::calls::interrupted;
 use crate::depth::depth_note;
 use crate::health::quota_note;
 
@@ -36,10 +37,12 @@ impl Facts<'_> {
         told.chain(self.unheld()).collect()
     }
 
-    /// A sentence for each kind of access that went round the rules of the disk.
+    /// A sentence for each kind of access that went round the rules of the disk, and for the calls that signals
+    /// ended.
     fn unheld(&self) -> Vec<String> {
         let ways = self.disk.unheld.iter().flat_map(|unheld| &unheld.ways);
-        ways.map(|way| format!("{}: {}", way.said, way.remedy))
+        let ways = ways.map(|way| format!("{}: {}", way.said, way.remedy));
+        ways.chain(self.disk.interrupted.and_then(interrupted))
             .collect()
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::collector::{self, Collected, Part, Tally};
-use crate::wire::{DeviceView, part_latency, unheld};
+use crate::wire::{DeviceView, interrupted, part_latency, unheld};
 use crate::{Daemon, Refusal};
 
 /// How many zios in flight the answer lists for a disk or a volume.
@@ -52,6 +52,7 @@ pub(super) async fn latency_of(
         let (name, dropped) = (daemon.name_of(device), events.dropped(Some(device)));
         DiskLatency {
             unheld: daemon.disk_of(device).and_then(unheld),
+            interrupted: daemon.disk_of(device).and_then(interrupted),
             ..view.latency(name, daemon.started(), ops, dropped)
         }
     };

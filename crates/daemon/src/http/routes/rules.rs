@@ -52,7 +52,8 @@ impl Clearing {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listing {
-    /// Whether to list the cleared rules, too, which the daemon remembers until a reset, up to a bound.
+    /// Whether to list the cleared rules, too, also those from before a reset. The daemon remembers those that
+    /// were cleared last, and `memory.rules_forgotten` of the status counts the others.
     #[serde(default)]
     cleared: bool,
 }

@@ -80,7 +80,7 @@ impl Answers {
 
     /// Counts calls that a signal has interrupted.
     pub(super) fn count_interrupted(&self, calls: u64) {
-        self.counts.interrupted.fetch_add(calls, Ordering::Relaxed);
+        self.counts.add_interrupted(calls);
     }
 
     /// Counts a call that no disk holds, and that has nevertheless waited for dashpot since `from`, if it has

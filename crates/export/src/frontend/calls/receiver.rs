@@ -25,13 +25,13 @@ use super::subject::{Subject, Unknown, process_name, program};
 use super::syncs::{Syncs, Way};
 use super::transport::{Sender, Transport};
 use super::wire::Message;
-use crate::export::{Counts, Followed, Follower, Unheld, UnheldCounts, Uring};
+use crate::export::{Counts, Followed, Follower, PathCounts, Unheld, Uring};
 
 /// The files of a disk, and the function that gives the disk's shard the session for the calls on these
 /// files.
 pub(crate) struct Watched {
     pub(crate) files: CallFiles,
-    pub(crate) unheld: Arc<UnheldCounts>,
+    pub(crate) counts: Arc<PathCounts>,
     pub(crate) connect: Box<dyn FnOnce(Session)>,
 }
 
@@ -58,8 +58,11 @@ pub(crate) fn follow(
     clock: fn() -> Instant,
 ) -> io::Result<Followed> {
     listener.wake_nearby();
-    let unheld = watched.iter().map(|disk| Arc::clone(&disk.unheld));
-    let followed = Followed::new(unheld.collect())?;
+    let of_disks = watched.iter().map(|disk| Arc::clone(&disk.counts));
+    let followed = Followed::new(of_disks.collect())?;
+    if !listener.holds_signals() {
+        followed.counts().miss_interrupted();
+    }
     let counts = Arc::clone(followed.counts());
     let answers = Arc::new(Answers::new(listener, follower, Arc::clone(&counts), clock));
     let files = watched.iter().map(|disk| disk.files.clone());

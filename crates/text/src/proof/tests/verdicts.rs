@@ -309,7 +309,10 @@ fn what_went_round_the_rules_is_told_beside_a_rule_that_was_kept() {
     let mut case = Case::new().hold(100, 10_000_000, 0);
     let way = json!({"way": "mapping", "count": 2, "said": "2 mappings", "remedy": "use calls"});
     case.disk["unheld"] = json!({"count": 2, "ways": [way]});
+    case.disk["interrupted"] = json!(1);
     let proof = case.proof();
     assert_eq!(proof.verdict, Verdict::Kept);
     assert!(proof.warnings.contains(&"2 mappings: use calls".to_owned()));
+    let signalled = |warning: &String| warning.starts_with("1 call was interrupted by a signal");
+    assert!(proof.warnings.iter().any(signalled));
 }
