@@ -135,6 +135,12 @@ impl Statistic {
         }
     }
 
+    /// Whether the statistic is about single devices: it is broken down by device, or has a condition on devices.
+    pub fn names_devices(&self) -> bool {
+        let mut dimensions = self.predicates.dimensions().chain(self.breakdown());
+        dimensions.any(|of| of == Dimension::Device)
+    }
+
     /// Whether the conditions, all of which must be about devices, select the device with this name.
     pub fn selects_device(&self, name: &str) -> bool {
         let io = FinishedIo::bare(self.layer, name.into(), Kind::Other);

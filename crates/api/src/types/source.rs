@@ -44,6 +44,9 @@ pub struct SourceDevice {
     pub layer: SourceLayer,
     /// The device's name.
     pub name: String,
+    /// The devices directly beneath, whose I/Os are also this device's: sums of all devices leave this device out.
+    /// Empty if it is not over others.
+    pub over: Vec<String>,
 }
 
 /// The layer of a device of a source.

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use dashpot_api::{Clock, Source as Described, SourceDevice, SourceKind, SourceLayer};
 use dashpot_daemon::http::{IoMemory, Remembering};
 use dashpot_engine::Duration;
+use dashpot_export::complain;
 use dashpot_observe::{Knows, Layer, Question, Schedule, Subject, Wanted};
 use dashpot_sources::{Target, now_ns, unix_ns};
 
@@ -78,6 +79,15 @@ fn watch(
         let Some(seen) = source.next()? else {
             return Ok(());
         };
+        for one in &seen.stacked {
+            let devices = told.source.devices.iter_mut();
+            let is_news =
+                |device: &SourceDevice| device.name == one.device && device.over != one.over;
+            for device in devices.filter(|device| is_news(device)) {
+                complain(format_args!("dashpot: not in the page's sums: {one}"));
+                device.over.clone_from(&one.over);
+            }
+        }
         let (now, unix) = (now_ns(), unix_ns());
         // The kernel's events arrive late, from the buffers of several CPUs, so the page's clock runs behind.
         told.clock.now_ns = before_ns.saturating_sub(LATE_NS).max(told.clock.started_ns);
@@ -94,6 +104,7 @@ fn described(target: &Target) -> Described {
     let device = |name| SourceDevice {
         layer: SourceLayer::Disk,
         name,
+        over: Vec::new(),
     };
     Described {
         kind: SourceKind::Kernel,

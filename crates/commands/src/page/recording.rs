@@ -28,8 +28,10 @@ struct State {
 impl RecordedMemory {
     /// Opens a recording.
     pub(crate) fn open(path: &Path) -> anyhow::Result<RecordedMemory> {
+        let recorded = Recorded::open(path, &[])?;
+        recorded.tell_stacked();
         let state = State {
-            recorded: Recorded::open(path, &[])?,
+            recorded,
             looked: Instant::now(),
             trouble: None,
         };
@@ -67,7 +69,11 @@ impl Memory for RecordedMemory {
         let recorded = &state.recorded;
         let devices = LAYERS.into_iter().flat_map(|(layer, word)| {
             let names = recorded.devices(layer).into_iter();
-            names.map(move |name| SourceDevice { layer: word, name })
+            names.map(move |name| SourceDevice {
+                over: recorded.over(layer, &name),
+                layer: word,
+                name,
+            })
         });
         let (_, last_ns) = recorded.moments();
         let is_over = state.trouble.is_some() || !grows(recorded);

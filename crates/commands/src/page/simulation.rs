@@ -66,6 +66,7 @@ pub fn play(
 
 fn begun(lab: &Path, scenario: &Scenario) -> Remembering {
     let device = |layer, name: &str| SourceDevice {
+        over: Vec::new(),
         layer,
         name: name.to_owned(),
     };

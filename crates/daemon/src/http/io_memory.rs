@@ -232,7 +232,11 @@ mod tests {
     fn counted(memory: &IoMemory, seconds: Range<u64>) -> (u64, u64) {
         let layer = Layer::Disk;
         let mut count = 0;
-        let wanted = Wanted { layer, seconds };
+        let wanted = Wanted {
+            layer,
+            seconds,
+            names_devices: true,
+        };
         let since = memory.each(&wanted, &mut |_| count += 1);
         (count, since.expect("a memory"))
     }

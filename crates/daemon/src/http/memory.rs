@@ -37,4 +37,7 @@ pub struct Wanted {
     pub layer: Layer,
     /// The seconds in which the I/Os ended.
     pub seconds: Range<u64>,
+    /// Whether the question is about single devices. Otherwise the I/Os of devices over others are not wanted, because
+    /// they are also those of the devices beneath.
+    pub names_devices: bool,
 }

@@ -342,6 +342,13 @@ impl Recorded {
         own.cloned().collect()
     }
 
+    /// The disks beneath a disk that sums leave out.
+    pub fn over(&self, layer: Layer, device: &str) -> Vec<String> {
+        let mut stacked = self.stacked.iter();
+        let own = stacked.find(|one| one.layer == layer && one.device == device);
+        own.map_or_else(Vec::new, |own| own.over.clone())
+    }
+
     /// Whether a sum of all devices of the report counts an I/O.
     pub fn sums(&self, io: &FinishedIo) -> bool {
         let mut stacked = self.stacked.iter();

@@ -39,6 +39,7 @@ pub(crate) async fn rules(
     let to = daemon.now().as_nanos() / SECOND_NS;
     daemon.collect_to(to).await;
     let wanted = Wanted {
+        names_devices: true,
         layer: Layer::Disk,
         seconds: to.saturating_sub(SECONDS)..to,
     };

@@ -176,6 +176,7 @@ pub(super) async fn count(
     making: &mut Making,
 ) -> Result<Counted, Refusal> {
     let wanted = Wanted {
+        names_devices: statistic.names_devices(),
         layer: statistic.layer,
         seconds: interval.seconds.clone(),
     };

@@ -36,6 +36,7 @@ pub(crate) async fn list(
     let now_ns = asked.clock().now_ns;
     let interval = Interval::whole(&listed.ended_ns, now_ns)?;
     let wanted = Wanted {
+        names_devices: listed.statistic.names_devices(),
         layer: listed.statistic.layer,
         seconds: interval.seconds,
     };

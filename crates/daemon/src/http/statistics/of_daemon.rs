@@ -23,6 +23,7 @@ impl Asked for Arc<Daemon> {
 
     fn source(&self) -> Source {
         let device = |layer, name: &str| SourceDevice {
+            over: Vec::new(),
             layer,
             name: name.to_owned(),
         };

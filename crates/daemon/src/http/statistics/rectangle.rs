@@ -37,6 +37,7 @@ pub(crate) async fn compare(
     let view = &rectangle.view_ns;
     let interval = Interval::whole(view, now_ns)?;
     let wanted = Wanted {
+        names_devices: rectangle.statistic.names_devices(),
         layer: rectangle.statistic.layer,
         seconds: interval.seconds,
     };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use dashpot_api::{Clock, Column, RememberedSteps, Source};
+use dashpot_api::{Clock, Column, RememberedSteps, Source, SourceDevice, SourceLayer};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Layer, Statistic, Tally};
 
 use super::asked::{Answer, Asked, Ios, panicked};
@@ -89,7 +89,7 @@ impl Asked for Viewed {
 
 impl Ios for Read {
     fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal> {
-        self.memory.each(&self.wanted, look).map_err(unreadable)
+        each(&*self.memory, &self.wanted, look)
     }
 }
 
@@ -157,6 +157,7 @@ fn count_piece(
     let columns = (interval.column(seconds.start)..seconds.end).step_by(interval.step as usize);
     let mut tallies: Vec<Tally> = columns.clone().map(|_| Tally::of(&question)).collect();
     let wanted = Wanted {
+        names_devices: statistic.names_devices(),
         layer: statistic.layer,
         seconds: seconds.clone(),
     };
@@ -169,7 +170,7 @@ fn count_piece(
             tally.add(io);
         }
     };
-    let since = memory.each(&wanted, &mut add).map_err(unreadable)?;
+    let since = each(memory, &wanted, &mut add)?;
     counted.since = counted.since.max(since);
     for (second, tally) in columns.zip(tallies) {
         let parts = parts_of(&tally).into_column();
@@ -182,6 +183,27 @@ fn count_piece(
         }
     }
     Ok(())
+}
+
+/// Calls `look` for each wanted I/O.
+fn each(
+    memory: &dyn Memory,
+    wanted: &Wanted,
+    look: &mut dyn FnMut(&FinishedIo),
+) -> Result<u64, Refusal> {
+    let layer = match wanted.layer {
+        Layer::Kernel => SourceLayer::Kernel,
+        _ => SourceLayer::Disk,
+    };
+    let is_left_out = |device: &SourceDevice| device.layer == layer && !device.over.is_empty();
+    let mut stacked = memory.source().devices;
+    stacked.retain(|device| !wanted.names_devices && is_left_out(device));
+    let mut look = |io: &FinishedIo| {
+        if !stacked.iter().any(|device| *device.name == *io.device) {
+            look(io);
+        }
+    };
+    memory.each(wanted, &mut look).map_err(unreadable)
 }
 
 fn unreadable(error: anyhow::Error) -> Refusal {
