@@ -81,9 +81,7 @@ impl Shard {
             return;
         };
         self.slots.unlink(zio, zios);
-        if let Some(slot) = self.slots.get(zio) {
-            slot.cancel();
-        }
+        self.slots[zio].cancel();
         self.step(Input::Abort(&[zio]), None);
     }
 
@@ -93,9 +91,7 @@ impl Shard {
         let zios = self.slots.youngest(departure.zios, most);
         for zio in &zios {
             self.slots.unlink(*zio, &mut departure.zios);
-            if let Some(slot) = self.slots.get(*zio) {
-                slot.cancel();
-            }
+            self.slots[*zio].cancel();
         }
         self.step(Input::Abort(&zios), None);
         if departure.zios.is_empty() {

@@ -76,9 +76,7 @@ pub(super) struct Sources<'a> {
 impl<'a> Sources<'a> {
     /// Passes the slices of data to `push`, in their order.
     fn slices(&self, data: &Data, push: impl FnMut(&'a [u8])) {
-        let Some(slot) = self.slots.get(data.zio) else {
-            return;
-        };
+        let slot = &self.slots[data.zio];
         if let Some(bytes) = self.in_memory(slot, data) {
             return Some(bytes).into_iter().for_each(push);
         }
@@ -188,10 +186,7 @@ impl Chunk {
         sent: u32,
     ) -> Option<u32> {
         self.replies += 1;
-        let Some(slot) = slots.get(id) else {
-            self.zios.push(id);
-            return None;
-        };
+        let slot = &slots[id];
         let (request, outcome) = (slot.request(), slot.outcome());
         if sent == 0 {
             session.put_head(&mut self.heads, request, outcome);

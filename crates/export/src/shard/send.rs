@@ -5,7 +5,6 @@ use dashpot_engine::{Input, ZioId};
 use super::Shard;
 use super::chunk::{Chunk, Sources};
 use super::connection::Connection;
-use super::slots::Slot;
 
 impl Shard {
     /// Queues a connection that has replies to send in this pass, unless its transport is blocked.
@@ -91,8 +90,7 @@ impl Shard {
     /// another from after it.
     fn load_half_sent(&mut self, chunk: &Chunk) {
         let zio = chunk.half_sent();
-        let slot = zio.and_then(|zio| self.slots.get(zio));
-        if let Some(lent) = slot.and_then(Slot::lent) {
+        if let Some(lent) = zio.and_then(|zio| self.slots[zio].lent()) {
             self.load(lent.buf);
         }
     }
@@ -157,9 +155,7 @@ impl Shard {
     fn note_offered(&mut self, zios: &[ZioId]) {
         let now = self.timers.now();
         for id in zios {
-            if let Some(slot) = self.slots.get_mut(*id) {
-                slot.offer(now);
-            }
+            self.slots[*id].offer(now);
         }
     }
 
@@ -169,17 +165,16 @@ impl Shard {
             return;
         };
         self.slots.unlink(zio, connection.zios_mut());
-        if let Some(slot) = self.slots.get(zio) {
-            let offered = slot.offered().unwrap_or(self.timers.now());
-            // A zio that has failed has not happened.
-            if slot.outcome().is_ok() {
-                let device = slot.device();
-                let told = self.engine.tell();
-                self.told(zio, device, told);
-            }
-            self.forget(zio);
-            self.step(Input::Replied { zio, offered }, None);
+        let slot = &self.slots[zio];
+        let offered = slot.offered().unwrap_or(self.timers.now());
+        // A zio that has failed has not happened.
+        if slot.outcome().is_ok() {
+            let device = slot.device();
+            let told = self.engine.tell();
+            self.told(zio, device, told);
         }
+        self.forget(zio);
+        self.step(Input::Replied { zio, offered }, None);
     }
 
     pub(super) fn close_if_finished(&mut self, at: usize) {

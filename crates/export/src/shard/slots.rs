@@ -1,6 +1,7 @@
 //! The zios in flight on a shard. The slot of a zio has the zio's bytes, if there are any, and the connection
 //! that gets the zio's reply.
 
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -247,8 +248,8 @@ impl Slots {
             ZioId(self.slots.len() as u32 - 1)
         });
         let next = list.first.replace(id);
-        if let Some(next) = next.and_then(|next| self.get_mut(next)) {
-            next.previous = Some(id);
+        if let Some(next) = next {
+            self[next].previous = Some(id);
         }
         if let Some(place @ None) = self.slots.get_mut(id.0 as usize) {
             *place = Some(Slot { next, ..new() });
@@ -256,6 +257,7 @@ impl Slots {
         id
     }
 
+    /// The slot of an id that need not be in flight: a child's, or one kept beyond the zio's end.
     pub(super) fn get(&self, id: ZioId) -> Option<&Slot> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
@@ -266,17 +268,15 @@ impl Slots {
 
     /// Takes a zio out of the list of its connection. The zio's id stays in use.
     pub(super) fn unlink(&mut self, id: ZioId, list: &mut ZioList) {
-        let Some(slot) = self.get_mut(id) else {
-            return;
-        };
+        let slot = &mut self[id];
         let (previous, next) = (slot.previous.take(), slot.next.take());
         slot.connection = None;
-        match previous.and_then(|previous| self.get_mut(previous)) {
-            Some(previous) => previous.next = next,
+        match previous {
+            Some(previous) => self[previous].next = next,
             None => list.first = next,
         }
-        if let Some(next) = next.and_then(|next| self.get_mut(next)) {
-            next.previous = previous;
+        if let Some(next) = next {
+            self[next].previous = previous;
         }
     }
 
@@ -299,14 +299,37 @@ impl Slots {
     /// The zio with this cookie in a list, unless its reply is already on its way.
     pub(super) fn find(&self, list: ZioList, cookie: u64) -> Option<ZioId> {
         let is_it = |slot: &Slot| slot.request.cookie == cookie && slot.outcome.is_none();
-        let zios = self.youngest(list, usize::MAX).into_iter();
-        zios.into_iter().find(|id| self.get(*id).is_some_and(is_it))
+        let mut zios = self.list(list).into_iter();
+        zios.find(|id| is_it(&self[*id]))
     }
 
     /// The `most` youngest zios of a list, or all of them if there are fewer. The youngest comes first.
     pub(super) fn youngest(&self, list: ZioList, most: usize) -> Vec<ZioId> {
-        let next = |id: &ZioId| self.get(*id)?.next;
+        let next = |id: &ZioId| self[*id].next;
         std::iter::successors(list.first, next).take(most).collect()
+    }
+}
+
+/// The slot of a zio in flight. A missing one would be a reply that a client waits for in vain, so it panics.
+impl Index<ZioId> for Slots {
+    type Output = Slot;
+
+    #[inline]
+    fn index(&self, id: ZioId) -> &Slot {
+        match self.get(id) {
+            Some(slot) => slot,
+            None => panic!("{id:?} has no slot"),
+        }
+    }
+}
+
+impl IndexMut<ZioId> for Slots {
+    #[inline]
+    fn index_mut(&mut self, id: ZioId) -> &mut Slot {
+        match self.get_mut(id) {
+            Some(slot) => slot,
+            None => panic!("{id:?} has no slot"),
+        }
     }
 }
 
@@ -330,6 +353,16 @@ mod tests {
             length: 0,
         };
         Slot::new(origin, Device::Disk(DiskId(0)), flush, 0)
+    }
+
+    #[test]
+    #[should_panic(expected = "ZioId(0) has no slot")]
+    fn a_zio_that_is_not_in_flight_is_no_place_to_look() {
+        let (mut slots, mut list) = (Slots::default(), ZioList::default());
+        let id = slots.insert(&mut list, slot);
+        slots.unlink(id, &mut list);
+        slots.remove(id);
+        slots.unlink(id, &mut list);
     }
 
     #[test]

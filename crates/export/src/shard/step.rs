@@ -63,10 +63,9 @@ impl Shard {
 
     /// Queues the reply that the engine asks for.
     fn reply(&mut self, id: ZioId, outcome: Outcome) {
-        let Some(slot) = self.slots.get_mut(id) else {
-            return;
-        };
+        let slot = &mut self.slots[id];
         slot.end(outcome);
+        // The connection of a zio in flight may be gone.
         let Some(at) = slot.connection() else {
             return;
         };
