@@ -7,9 +7,7 @@ impl Shard {
     /// `holds` bytes. If the budget does not admit the request, stalls the connection.
     #[inline]
     pub(super) fn admits(&mut self, at: usize, holds: u64) -> bool {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return false;
-        };
+        let connection = &mut self.connections[at];
         if self.budget.admits(connection, holds) {
             return true;
         }

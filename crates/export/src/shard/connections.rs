@@ -2,6 +2,7 @@
 //! for them.
 
 use std::io;
+use std::ops::{Index, IndexMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll::{self, EventFlags};
@@ -18,6 +19,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
+    /// The connection at a place that may have become empty: one that was kept from an earlier pass, or
+    /// before something that may have ended the connection.
     #[inline]
     pub(super) fn get(&self, at: usize) -> Option<&Connection> {
         self.places.get(at)?.as_ref()
@@ -60,6 +63,29 @@ impl Connections {
 
     pub(super) fn is_empty(&self) -> bool {
         self.places.iter().all(Option::is_none)
+    }
+}
+
+/// The connection at a place that the caller has just found taken.
+impl Index<usize> for Connections {
+    type Output = Connection;
+
+    #[inline]
+    fn index(&self, at: usize) -> &Connection {
+        match self.get(at) {
+            Some(connection) => connection,
+            None => panic!("no connection is at {at}"),
+        }
+    }
+}
+
+impl IndexMut<usize> for Connections {
+    #[inline]
+    fn index_mut(&mut self, at: usize) -> &mut Connection {
+        match self.get_mut(at) {
+            Some(connection) => connection,
+            None => panic!("no connection is at {at}"),
+        }
     }
 }
 

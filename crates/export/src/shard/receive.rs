@@ -14,12 +14,10 @@ use crate::store::{Extent, Store};
 impl Shard {
     /// Reads from a connection, and takes at most as many requests as a pass may take.
     pub(super) fn receive(&mut self, at: usize) {
-        let Some(connection) = self.connections.get(at) else {
-            return;
-        };
-        match connection.inlet().is_collecting() {
-            true => self.receive_payload(at),
-            false => self.receive_requests(at),
+        if self.connections[at].inlet().is_collecting() {
+            self.receive_payload(at);
+        } else {
+            self.receive_requests(at);
         }
     }
 
@@ -38,17 +36,8 @@ impl Shard {
         }
     }
 
-    /// Queues a connection to be read in a later pass.
-    pub(super) fn queue_read(&mut self, at: usize) {
-        if let Some(connection) = self.connections.get_mut(at) {
-            self.intake.push(at, connection.inlet_mut());
-        }
-    }
-
     fn receive_requests(&mut self, at: usize) {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return;
-        };
+        let connection = &mut self.connections[at];
         let mut received = connection.inlet_mut().take_received();
         if !connection.may_hold_request(received.rest()) && !self.fill_received(at, &mut received) {
             return;
@@ -64,9 +53,7 @@ impl Shard {
 
     /// Receives more bytes after those that `received` still has. Returns false if none have arrived.
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return false;
-        };
+        let connection = &mut self.connections[at];
         let (limits, short) = (connection.receive_limits(), self.budget.keeps_too_much());
         let mut bytes = self.intake.buffer(limits, short);
         bytes.extend_from_slice(received.rest());
@@ -89,6 +76,7 @@ impl Shard {
     /// Keeps the remaining bytes for a later pass. If these bytes may begin with a whole request, keeps the
     /// buffer. Otherwise the bytes are few, and the function keeps a copy of them.
     fn put_back(&mut self, at: usize, received: Received) {
+        // The last request may have ended the connection.
         let Some(connection) = self.connections.get_mut(at) else {
             return;
         };
@@ -106,9 +94,7 @@ impl Shard {
 
     /// Takes one request. Returns false if none has arrived, or if the budget does not admit it.
     fn take_request(&mut self, at: usize, received: &mut Received) -> bool {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return false;
-        };
+        let connection = &mut self.connections[at];
         if !connection.inlet_mut().skip_on(received) {
             return false;
         }
@@ -169,10 +155,7 @@ impl Shard {
         taken: usize,
         received: &mut Received,
     ) -> bool {
-        let Some(connection) = self.connections.get(at) else {
-            return false;
-        };
-        let device = self.exports.device(connection.export());
+        let device = self.exports.device(self.connections[at].export());
         let holds = u64::from(request.payload()) + self.read_holds(device, &request);
         if !self.admits(at, holds) {
             return false;
@@ -207,19 +190,16 @@ impl Shard {
         let mut payload = self.buffers.take(request.length);
         payload.extend_from_slice(received.rest());
         received.take(payload.len());
-        if let Some(connection) = self.connections.get_mut(at) {
-            connection.inlet_mut().collect(request, payload, now);
-            let export = connection.export();
-            self.budget.charge(export, 0, u64::from(request.length));
-        }
+        let connection = &mut self.connections[at];
+        connection.inlet_mut().collect(request, payload, now);
+        self.budget
+            .charge(connection.export(), 0, u64::from(request.length));
         false
     }
 
     /// Receives the payload of a large write directly into the payload's own buffer.
     fn receive_payload(&mut self, at: usize) {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return;
-        };
+        let connection = &mut self.connections[at];
         match connection.receive_payload() {
             Arrival::Bytes => {}
             Arrival::Nothing => return,
@@ -232,12 +212,11 @@ impl Shard {
         };
         let request = incoming.request;
         let id = self.prepare(at, request);
-        if let Some(slot) = id.and_then(|id| self.slots.get_mut(id)) {
-            slot.put_payload(incoming.payload);
-            slot.charge(u64::from(request.length));
-        }
+        let slot = &mut self.slots[id];
+        slot.put_payload(incoming.payload);
+        slot.charge(u64::from(request.length));
         self.issue(id, incoming.arrived, None);
-        self.queue_read(at);
+        self.intake.push(at, self.connections[at].inlet_mut());
     }
 
     fn submit(
@@ -252,8 +231,8 @@ impl Shard {
     }
 
     /// Gives a request a slot.
-    fn prepare(&mut self, at: usize, request: Request) -> Option<ZioId> {
-        let connection = self.connections.get_mut(at)?;
+    fn prepare(&mut self, at: usize, request: Request) -> ZioId {
+        let connection = &self.connections[at];
         let origin = Origin {
             connection: at,
             export: connection.export(),
@@ -262,23 +241,15 @@ impl Shard {
         let device = self.exports.device(origin.export);
         let charged = self.read_holds(device, &request);
         self.budget.charge(origin.export, 1, charged);
-        let zios = self.connections.get_mut(at)?.zios_mut();
+        let zios = self.connections[at].zios_mut();
         let slot = || Slot::new(origin, device, request, charged);
-        Some(self.slots.insert(zios, slot))
+        self.slots.insert(zios, slot)
     }
 
     /// Submits a request to the engine. If the store does not take the payload of a write during this call,
     /// copies the payload out of the receive buffer.
-    fn issue(
-        &mut self,
-        id: Option<ZioId>,
-        arrived: Instant,
-        payload: Option<(&[u8], Range<usize>)>,
-    ) {
-        let slot = id.and_then(|id| Some((id, self.slots.get(id)?)));
-        let Some((id, slot)) = slot else {
-            return;
-        };
+    fn issue(&mut self, id: ZioId, arrived: Instant, payload: Option<(&[u8], Range<usize>)>) {
+        let slot = &self.slots[id];
         let input = match (slot.device(), slot.request().operation) {
             (Device::Disk(disk), Operation::Call(..)) => {
                 Input::SubmitSinceArrival(zio(id, disk, slot, arrived))
@@ -290,7 +261,7 @@ impl Shard {
         let bytes = submission.as_ref().map(Submission::payload);
         self.step(input, submission);
         if let Some(bytes) = bytes
-            && self.slots.get(id).is_some_and(|slot| !slot.is_started())
+            && !self.slots[id].is_started()
         {
             self.keep_payload(id, bytes);
         }
@@ -300,9 +271,7 @@ impl Shard {
     /// connection: while too many such replies wait, it may not.
     fn put_whole(&mut self, at: usize, reply: Vec<u8>) -> bool {
         let keep_too_much = self.budget.keeps_too_much();
-        let Some(connection) = self.connections.get_mut(at) else {
-            return false;
-        };
+        let connection = &mut self.connections[at];
         connection.outlet_mut().put_whole(reply, keep_too_much);
         let goes_on = connection.wants_input();
         self.budget.recount(connection);
@@ -315,17 +284,13 @@ impl Shard {
 
     /// Stops reading the connection. The shard finishes the zios in flight.
     fn close(&mut self, at: usize) {
-        if let Some(connection) = self.connections.get_mut(at) {
-            connection.close();
-            self.watch(at);
-            self.close_if_finished(at);
-        }
+        self.connections[at].close();
+        self.watch(at);
+        self.close_if_finished(at);
     }
 
     fn reply_extents(&mut self, at: usize, question: &ExtentQuestion) -> bool {
-        let Some(connection) = self.connections.get(at) else {
-            return false;
-        };
+        let connection = &self.connections[at];
         let length = u64::from(question.length);
         let hole = false;
         let mut extents = vec![Extent { length, hole }];

@@ -116,9 +116,7 @@ impl Shard {
 
     /// Makes the ring or a worker thread do a zio's work.
     fn work_elsewhere(&mut self, id: ZioId, incoming: Option<&[u8]>) {
-        let Some(slot) = self.slots.get_mut(id) else {
-            return;
-        };
+        let slot = &mut self.slots[id];
         let (device, request) = (slot.device(), *slot.request());
         let payload = incoming.unwrap_or(slot.payload());
         let store = self.stores.of(device);
@@ -134,10 +132,9 @@ impl Shard {
         if let Some(bytes) = incoming {
             self.keep_payload(id, bytes);
         }
-        if let Some(slot) = self.slots.get_mut(id) {
-            let (payload, cancelled) = (slot.take_payload(), slot.cancellation());
-            self.send_to_thread(id, device, &request, payload, cancelled);
-        }
+        let slot = &mut self.slots[id];
+        let (payload, cancelled) = (slot.take_payload(), slot.cancellation());
+        self.send_to_thread(id, device, &request, payload, cancelled);
     }
 
     /// Makes a worker thread do a zio's work.
@@ -201,13 +198,12 @@ impl Shard {
 
     /// Copies a payload from the receive buffer to a buffer of its own.
     pub(super) fn keep_payload(&mut self, id: ZioId, bytes: &[u8]) {
-        if let Some(slot) = self.slots.get_mut(id) {
-            let mut payload = self.buffers.take(slot.request().length);
-            payload.extend_from_slice(bytes);
-            slot.put_payload(payload);
-            slot.charge(bytes.len() as u64);
-            self.budget.charge(slot.export(), 0, bytes.len() as u64);
-        }
+        let slot = &mut self.slots[id];
+        let mut payload = self.buffers.take(slot.request().length);
+        payload.extend_from_slice(bytes);
+        slot.put_payload(payload);
+        slot.charge(bytes.len() as u64);
+        self.budget.charge(slot.export(), 0, bytes.len() as u64);
     }
 
     /// Continues work that was left for this pass: a piece of each long trim or zeroing in memory, and the
