@@ -65,9 +65,10 @@ impl Refusal {
         known: impl IntoIterator<Item = &'a str>,
     ) -> Refusal {
         let known: Vec<&str> = known.into_iter().collect();
-        let remedy = match known.is_empty() {
-            true => format!("there is no {what}"),
-            false => remedy_for(name, &known),
+        let remedy = if known.is_empty() {
+            format!("there is no {what}")
+        } else {
+            remedy_for(name, &known)
         };
         let name = name.escape_debug();
         Refusal::new(RefusalKind::NotFound, format!("no {what} '{name}'")).remedy(remedy)

@@ -56,9 +56,10 @@ fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedFd<'_>) -> io::Res
         &mut control,
         SendFlags::NOSIGNAL,
     )?;
-    match sent == line.len() {
-        true => Ok(()),
-        false => Err(io::ErrorKind::WriteZero.into()),
+    if sent == line.len() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::WriteZero.into())
     }
 }
 

@@ -247,9 +247,10 @@ impl Client {
             address: self.address.clone(),
             silence: Silence {
                 pid: self.pid.get(),
-                state: match answers {
-                    true => State::BusyWithThis,
-                    false => State::of(self.pid.get()),
+                state: if answers {
+                    State::BusyWithThis
+                } else {
+                    State::of(self.pid.get())
                 },
                 lasted: asked.elapsed(),
             },

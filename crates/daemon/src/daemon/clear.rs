@@ -6,7 +6,7 @@ use dashpot_engine::{Answer, Command, DiskId, Left, Release, Target};
 use dashpot_rules::Injection;
 use tokio::sync::MutexGuard;
 
-use super::Daemon;
+use super::{Daemon, asked};
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 
@@ -147,7 +147,8 @@ impl Daemon {
         disk: usize,
         build: impl FnOnce(DiskId) -> Command,
     ) -> Result<Cleared, Refusal> {
-        let last = self.ask_snapshot(disk, 0)?;
+        // The shard takes the snapshot before it clears the rules.
+        let last = asked(|answer| self.handle.snapshot(disk, 0, answer));
         let Answer::Cleared(rules, left) = self.command(disk, build).await? else {
             return Ok(Cleared::default());
         };

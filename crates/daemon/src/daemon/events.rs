@@ -2,9 +2,8 @@
 //! the events up to date.
 
 use dashpot_export::{DeviceId, Drops, ShardGone};
-use tokio::sync::oneshot;
 
-use super::Daemon;
+use super::{Daemon, asked};
 use crate::collector::View;
 
 impl Daemon {
@@ -46,9 +45,6 @@ impl Daemon {
     }
 
     async fn flush_events(&self, disk: usize) -> Result<Drops, ShardGone> {
-        let (answer, answered) = oneshot::channel();
-        self.handle
-            .flush_events(disk, |drops| drop(answer.send(drops)))?;
-        answered.await.map_err(|_| ShardGone)
+        asked(|answer| self.handle.flush_events(disk, answer)).await
     }
 }

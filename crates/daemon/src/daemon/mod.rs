@@ -149,11 +149,8 @@ impl Daemon {
 
     /// The index of the disk with this name.
     pub fn disk(&self, name: &str) -> Result<usize, Refusal> {
-        let found = self.disks().find(|(_, info)| info.name == name);
-        let known = self.disks().map(|(_, info)| info.name.as_str());
-        found
-            .map(|(index, _)| index)
-            .ok_or_else(|| Refusal::not_found("disk", name, known))
+        let known = self.handle.disks().iter();
+        index_of("disk", name, known.map(|info| info.name.as_str()))
     }
 
     /// The index of the export with this name.
@@ -178,23 +175,7 @@ impl Daemon {
 
     /// The state of a disk now, with at most `oldest` zios in flight, the oldest first.
     pub async fn snapshot(&self, disk: usize, oldest: usize) -> Result<DiskSnapshot, Refusal> {
-        Ok(self
-            .ask_snapshot(disk, oldest)?
-            .await
-            .map_err(|_| ShardGone)?)
-    }
-
-    /// Asks for a snapshot. The shard takes the snapshot before it handles any later request.
-    fn ask_snapshot(
-        &self,
-        disk: usize,
-        oldest: usize,
-    ) -> Result<oneshot::Receiver<DiskSnapshot>, Refusal> {
-        let (answer, answered) = oneshot::channel();
-        // Sending fails only if the caller has hung up, and then no one waits for the answer.
-        self.handle
-            .snapshot(disk, oldest, |snapshot| drop(answer.send(snapshot)))?;
-        Ok(answered)
+        Ok(asked(|answer| self.handle.snapshot(disk, oldest, answer)).await?)
     }
 
     /// All armed rules, in order of their ids.
@@ -282,10 +263,7 @@ impl Daemon {
     pub async fn cut(&self, name: &str, cut: Cut) -> Result<Loss, Refusal> {
         let disk = self.disk(name)?;
         let export = self.export(name)?;
-        let (answer, answered) = oneshot::channel();
-        self.handle
-            .cut(export, cut, |loss| drop(answer.send(loss)))?;
-        let loss = answered.await.map_err(|_| ShardGone)?;
+        let loss = asked(|answer| self.handle.cut(export, cut, answer)).await?;
         let store = &self.info(disk).store;
         loss.map_err(|error| {
             refusal_of_cut(error, "disk", name, || {
@@ -299,11 +277,7 @@ impl Daemon {
     /// Makes the kernel a client of a disk or a volume.
     pub async fn attach(&self, name: &str, attach: Attach) -> Result<(), Refusal> {
         let export = self.export(name)?;
-        let (answer, answered) = oneshot::channel();
-        self.handle.attach(export, attach, |attached| {
-            let _ = answer.send(attached);
-        })?;
-        let attached = answered.await.map_err(|_| ShardGone)?;
+        let attached = asked(|answer| self.handle.attach(export, attach, answer)).await?;
         attached.map_err(|error| {
             let what = self.what_is(name);
             let remedy = match &error {
@@ -318,12 +292,8 @@ impl Daemon {
     /// Ends an attachment of a disk or a volume. Returns how many zios failed.
     pub async fn fail_attachment(&self, name: &str, node: &str) -> Result<u32, Refusal> {
         let export = self.export(name)?;
-        let (answer, answered) = oneshot::channel();
-        self.handle
-            .fail_attachment(export, node.to_owned(), |failed| {
-                let _ = answer.send(failed);
-            })?;
-        let failed = answered.await.map_err(|_| ShardGone)?;
+        let fail = |answer| self.handle.fail_attachment(export, node.to_owned(), answer);
+        let failed = asked(fail).await?;
         failed.ok_or_else(|| {
             let what = self.what_is(name);
             let error = format!("'{node}' is not an attachment of {what} '{name}'");
@@ -393,11 +363,30 @@ impl Daemon {
         disk: usize,
         build: impl FnOnce(DiskId) -> Command,
     ) -> Result<Answer, Refusal> {
-        let (answer, answered) = oneshot::channel();
-        // Sending fails only if the caller has hung up, and then no one waits for the answer.
-        self.handle
-            .command(disk, build, |result| drop(answer.send(result)))?;
-        Ok(answered.await.map_err(|_| ShardGone)??)
+        Ok(asked(|answer| self.handle.command(disk, build, answer)).await??)
+    }
+}
+
+/// The place of a name among the known names of its kind.
+fn index_of<'a>(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<usize, Refusal> {
+    let found = known.clone().position(|known| known == name);
+    found.ok_or_else(|| Refusal::not_found(what, name, known))
+}
+
+/// Asks a shard at once, and returns its answer when it comes.
+fn asked<T: Send + 'static>(
+    ask: impl FnOnce(Box<dyn FnOnce(T) + Send>) -> Result<(), ShardGone>,
+) -> impl Future<Output = Result<T, ShardGone>> {
+    let (answer, answered) = oneshot::channel();
+    // Sending fails only if the caller has hung up, and then no one waits for the answer.
+    let asked = ask(Box::new(|value| drop(answer.send(value))));
+    async move {
+        asked?;
+        answered.await.map_err(|_| ShardGone)
     }
 }
 

@@ -6,12 +6,11 @@ use dashpot_engine::pool::{Tunable, TunableError, Tunables};
 use dashpot_engine::{Command, CommandError};
 use dashpot_export::{
     Cut, DeviceId, DiskInfo, DiskSnapshot, PoolInfo, PoolLoss, PoolSnapshot, ServedDevice,
-    ShardGone, VolumeInfo,
+    VolumeInfo,
 };
 use dashpot_rules::format_tunable;
-use tokio::sync::oneshot;
 
-use super::{Daemon, refusal_of_cut};
+use super::{Daemon, asked, index_of, refusal_of_cut};
 use crate::refusal::{Refusal, RefusalKind};
 
 impl Daemon {
@@ -32,20 +31,14 @@ impl Daemon {
 
     /// The index of the pool with this name.
     pub fn pool(&self, name: &str) -> Result<usize, Refusal> {
-        let found = self.pools().find(|(_, info)| info.name == name);
-        let known = self.pools().map(|(_, info)| info.name.as_str());
-        found
-            .map(|(index, _)| index)
-            .ok_or_else(|| Refusal::not_found("pool", name, known))
+        let known = self.handle.pools().iter();
+        index_of("pool", name, known.map(|info| info.name.as_str()))
     }
 
     /// The index of the volume with this name.
     pub fn volume(&self, name: &str) -> Result<usize, Refusal> {
-        let found = self.volumes().find(|(_, info)| info.name == name);
-        let known = self.volumes().map(|(_, info)| info.name.as_str());
-        found
-            .map(|(index, _)| index)
-            .ok_or_else(|| Refusal::not_found("volume", name, known))
+        let known = self.handle.volumes().iter();
+        index_of("volume", name, known.map(|info| info.name.as_str()))
     }
 
     /// The addresses at which clients reach a volume.
@@ -141,18 +134,12 @@ impl Daemon {
         volume: usize,
         oldest: usize,
     ) -> Result<DiskSnapshot, Refusal> {
-        let (answer, answered) = oneshot::channel();
-        self.handle
-            .snapshot_volume(volume, oldest, |snapshot| drop(answer.send(snapshot)))?;
-        Ok(answered.await.map_err(|_| ShardGone)?)
+        Ok(asked(|answer| self.handle.snapshot_volume(volume, oldest, answer)).await?)
     }
 
     /// The state of a pool now.
     pub async fn snapshot_pool(&self, pool: usize) -> Result<PoolSnapshot, Refusal> {
-        let (answer, answered) = oneshot::channel();
-        self.handle
-            .snapshot_pool(pool, |snapshot| drop(answer.send(snapshot)))?;
-        Ok(answered.await.map_err(|_| ShardGone)?)
+        Ok(asked(|answer| self.handle.snapshot_pool(pool, answer)).await?)
     }
 
     /// Sets tunables of a pool, all or none. Returns all tunables after the change.
@@ -161,11 +148,8 @@ impl Daemon {
         pool: usize,
         changes: Vec<(Tunable, u64)>,
     ) -> Result<Tunables, Refusal> {
-        let (answer, answered) = oneshot::channel();
         let tune = |pool| Command::Tune { pool, changes };
-        self.handle
-            .command_pool(pool, tune, |result| drop(answer.send(result)))?;
-        let tuned = answered.await.map_err(|_| ShardGone)?;
+        let tuned = asked(|answer| self.handle.command_pool(pool, tune, answer)).await?;
         tuned.map_err(|error| match error {
             CommandError::Tunable(error) => refusal_of(&error),
             other => other.into(),
@@ -174,10 +158,7 @@ impl Daemon {
     }
     /// Cuts the power of a pool, or restores it.
     pub async fn cut_pool(&self, pool: usize, cut: Cut) -> Result<PoolLoss, Refusal> {
-        let (answer, answered) = oneshot::channel();
-        self.handle
-            .cut_pool(pool, cut, |loss| drop(answer.send(loss)))?;
-        let loss = answered.await.map_err(|_| ShardGone)?;
+        let loss = asked(|answer| self.handle.cut_pool(pool, cut, answer)).await?;
         let name = &self.info_of_pool(pool).name;
         loss.map_err(|error| refusal_of_cut(error, "pool", name, || self.loses_nothing(pool)))
     }

@@ -106,9 +106,10 @@ async fn read_body(headers: &HeaderMap, mut body: axum::body::Body) -> Result<Ve
             bytes.extend_from_slice(&data);
         }
     }
-    match read > BODY_BYTES {
-        true => Err(too_large()),
-        false => Ok(bytes),
+    if read > BODY_BYTES {
+        Err(too_large())
+    } else {
+        Ok(bytes)
     }
 }
 

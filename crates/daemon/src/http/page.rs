@@ -99,9 +99,10 @@ fn answer(path: &str, headers: &HeaderMap) -> Response {
             .any(|one| tag == one)
     });
     let kind = [(header::CONTENT_TYPE, file.kind)];
-    let mut response = match known {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => (kind, file.bytes).into_response(),
+    let mut response = if known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        (kind, file.bytes).into_response()
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, tag.clone());

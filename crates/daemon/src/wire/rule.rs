@@ -31,9 +31,10 @@ pub(crate) fn rule(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Opti
 pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
     let age = at.since(rule.armed);
     let since = rule.since_update.as_deref();
-    let state = match record.is_gone {
-        true => RuleState::Cleared,
-        false => state_at(&rule.spec, age),
+    let state = if record.is_gone {
+        RuleState::Cleared
+    } else {
+        state_at(&rule.spec, age)
     };
     Rule {
         id: rule.id.0,

@@ -8,7 +8,9 @@ use dashpot_rules::format_size;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::answers::Making;
 use crate::collector::{self, Collected, Part, Tally};
+use crate::http::charged::{JsonAnswer, Weighed};
 use crate::wire::{DeviceView, interrupted, part_latency, unheld};
 use crate::{Daemon, Refusal};
 
@@ -36,13 +38,14 @@ pub(crate) struct Breakdown {
     pub(super) by: Option<By>,
 }
 
-/// The histograms of a disk or a volume.
+/// The histograms of a disk or a volume, as an answer.
 pub(super) async fn latency_of(
     daemon: &Daemon,
     device: DeviceId,
     snapshot: &DiskSnapshot,
     breakdown: &Breakdown,
-) -> DiskLatency {
+    mut making: Making,
+) -> Result<JsonAnswer, Refusal> {
     let view = DeviceView(snapshot);
     let look = |events: &collector::View<'_>| {
         let ops = match breakdown.by {
@@ -56,7 +59,9 @@ pub(super) async fn latency_of(
             ..view.latency(name, daemon.started(), ops, dropped)
         }
     };
-    daemon.events(Some(device), look).await
+    let latency = daemon.events(Some(device), look).await;
+    making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
+    making.json(&latency).map(JsonAnswer)
 }
 
 /// The I/O of each client, or of each size.

@@ -14,7 +14,7 @@ use dashpot_export::DeviceId;
 use super::device::{Breakdown, CRASHED_MAX, Detail, ZIO, latency_of, or_nothing};
 use super::to_the_end;
 use crate::answers::Making;
-use crate::http::charged::{JsonAnswer, Weighed};
+use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name, Options};
 use crate::wire::{crashed, cut, disk};
 use crate::{Daemon, Refusal, RefusalKind};
@@ -66,13 +66,11 @@ pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
     Options(breakdown): Options<Breakdown>,
-    mut making: Making,
+    making: Making,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.disk(&name)?;
     let snapshot = daemon.snapshot(index, 1).await?;
-    let latency = latency_of(&daemon, DeviceId::of(index), &snapshot, &breakdown).await;
-    making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
-    making.json(&latency).map(JsonAnswer)
+    latency_of(&daemon, DeviceId::of(index), &snapshot, &breakdown, making).await
 }
 
 /// Suspends a disk, so that new zios wait. The daemon answers when no zio is in flight, or at once if `now`

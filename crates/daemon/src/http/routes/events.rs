@@ -195,9 +195,10 @@ fn conditions(text: Option<&str>) -> Result<Predicates, Refusal> {
 }
 
 fn layer_of(zio: &Finished) -> LayerWord {
-    match zio.is_of_volume() {
-        true => LayerWord::Volume,
-        false => LayerWord::Disk,
+    if zio.is_of_volume() {
+        LayerWord::Volume
+    } else {
+        LayerWord::Disk
     }
 }
 

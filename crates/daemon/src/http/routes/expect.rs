@@ -12,7 +12,7 @@ use crate::answers::Making;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name};
 use crate::http::memory::Wanted;
-use crate::http::statistics::{CopiedIos, SECOND_NS, expect};
+use crate::http::statistics::{CopiedIos, SECOND_NS, expect, panicked};
 use crate::{Daemon, Refusal, RefusalKind};
 
 /// Computes the expected effect of rules without arming them. For this, the engine runs the I/Os of the
@@ -48,8 +48,7 @@ pub(crate) async fn rules(
         ios.sort_by_arrival();
         expect(|look| ios.each(look), groups)
     });
-    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
-    let expected = expected.await.map_err(failed)?;
+    let expected = expected.await.map_err(panicked)?;
     let mut measured = Distribution::of(&expected.measured);
     let mut latencies = Distribution::of(&expected.latencies);
     making

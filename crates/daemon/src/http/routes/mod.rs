@@ -14,13 +14,13 @@ pub(super) mod volumes;
 
 use std::future::Future;
 
-use crate::{Refusal, RefusalKind};
+use crate::Refusal;
+use crate::http::statistics::panicked;
 
 /// Completes a change even if the caller hangs up in the middle of it, because the daemon must record every
 /// change that the engine has made.
 async fn to_the_end<T: Send + 'static>(
     change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
-    tokio::spawn(change).await.map_err(failed)?
+    tokio::spawn(change).await.map_err(panicked)?
 }

@@ -70,9 +70,10 @@ pub(crate) async fn list(
     mut making: Making,
 ) -> Result<JsonAnswer, Refusal> {
     let records = daemon.records().await;
-    let mut rules = match listing.cleared {
-        true => of_gone(&daemon, &daemon.all_gone().await, rule, &mut making)?,
-        false => Vec::new(),
+    let mut rules = if listing.cleared {
+        of_gone(&daemon, &daemon.all_gone().await, rule, &mut making)?
+    } else {
+        Vec::new()
     };
     for (index, _) in daemon.disks() {
         // A shard that has failed has lost its rules; `/v1/disks` reports the failure.

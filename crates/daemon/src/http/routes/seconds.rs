@@ -17,8 +17,9 @@ use crate::answers::Making;
 use crate::collector::{SecondCell, SecondCells, View};
 use crate::http::charged::JsonAnswer;
 use crate::http::error::Options;
+use crate::http::statistics::panicked;
 use crate::wire::second_latency;
-use crate::{Daemon, Refusal, RefusalKind};
+use crate::{Daemon, Refusal};
 
 /// The seconds that the caller wants.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -55,8 +56,7 @@ pub(crate) async fn seconds(
     let seen = daemon.events(device, |view| Seen::of(view, &scope)).await;
     making.charge(seen.converted_bytes())?;
     let written = spawn_blocking(move || making.json(&seen.seconds(&daemon, &scope)));
-    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
-    written.await.map_err(failed)?.map(JsonAnswer)
+    written.await.map_err(panicked)?.map(JsonAnswer)
 }
 
 /// The device and the seconds of an answer.

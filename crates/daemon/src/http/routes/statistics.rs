@@ -264,9 +264,10 @@ pub(crate) async fn ios(
     };
     let is_bounded = wanted.least.is_some() || wanted.most.is_some();
     let listed = Listed {
-        bounds: match is_bounded {
-            true => rectangle.conditions()?,
-            false => Predicates::default(),
+        bounds: if is_bounded {
+            rectangle.conditions()?
+        } else {
+            Predicates::default()
         },
         statistic: rectangle.statistic,
         ended_ns: rectangle.view_ns,

@@ -8,7 +8,7 @@ use dashpot_api::{AttachmentFailed, DiskLatency, Error, FailAttachment, Volume};
 
 use super::device::{Breakdown, Detail, ZIO, latency_of, or_nothing};
 use crate::answers::Making;
-use crate::http::charged::{JsonAnswer, Weighed};
+use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name, Options};
 use crate::wire::volume;
 use crate::{Daemon, Refusal};
@@ -61,14 +61,12 @@ pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
     Options(breakdown): Options<Breakdown>,
-    mut making: Making,
+    making: Making,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.volume(&name)?;
     let snapshot = daemon.snapshot_volume(index, 1).await?;
     let device = daemon.device_of_volume(index);
-    let latency = latency_of(&daemon, device, &snapshot, &breakdown).await;
-    making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
-    making.json(&latency).map(JsonAnswer)
+    latency_of(&daemon, device, &snapshot, &breakdown, making).await
 }
 
 /// Ends an attachment of a volume, as `/v1/disks/{disk}/fail-attachment` does for a disk.

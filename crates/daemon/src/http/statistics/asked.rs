@@ -115,6 +115,6 @@ fn known(dimension: Dimension, knows: Knows) -> Result<(), Refusal> {
 }
 
 /// The refusal after a thread has panicked, and printed its message.
-pub(super) fn panicked(_: tokio::task::JoinError) -> Refusal {
+pub(in crate::http) fn panicked(_: tokio::task::JoinError) -> Refusal {
     Refusal::new(RefusalKind::Failed, "the daemon failed: see its log")
 }

@@ -151,9 +151,10 @@ fn put(io: FinishedIo, zio: &FinishedZio) -> FinishedIo {
         begun_ns: zio.arrived.as_nanos(),
         ended_ns,
         at_ns: ended_ns,
-        waits: match zio.knows_store() {
-            true => IoWaits::Zio(waits),
-            false => IoWaits::Call(waits),
+        waits: if zio.knows_store() {
+            IoWaits::Zio(waits)
+        } else {
+            IoWaits::Call(waits)
         },
         rule: zio.rule().map(|rule| rule.0),
         lane: zio.lane(),

@@ -17,6 +17,7 @@ mod seconds;
 mod viewed;
 mod watch;
 
+pub(super) use asked::panicked;
 pub(crate) use asked::{Asked, check_known, parse};
 pub(crate) use expect::expect;
 pub(crate) use interval::{Interval, SECOND_NS, unit_word};

@@ -119,9 +119,10 @@ async fn count(
     making: &mut Making,
 ) -> Result<Counted, Refusal> {
     daemon.collect_to(interval.seconds.end).await;
-    let mut counted = match seconds::has(statistic) {
-        true => seconds::count(daemon, statistic, interval, making).await?,
-        false => ios::count(daemon, statistic, interval, making).await?,
+    let mut counted = if seconds::has(statistic) {
+        seconds::count(daemon, statistic, interval, making).await?
+    } else {
+        ios::count(daemon, statistic, interval, making).await?
     };
     let dropped = daemon.collected(|view| {
         let dropped = view.dropped_by_second(None);

@@ -123,9 +123,10 @@ fn add(parts: &mut Parts<'_>, daemon: &Daemon, statistic: &Statistic, cell: &Sec
 }
 
 fn layer_of(daemon: &Daemon, cell: &SecondCell) -> Layer {
-    match daemon.is_volume(cell.device) {
-        true => Layer::Volume,
-        false => Layer::Disk,
+    if daemon.is_volume(cell.device) {
+        Layer::Volume
+    } else {
+        Layer::Disk
     }
 }
 
