@@ -5,8 +5,6 @@ use dashpot_engine::Input;
 use super::Shard;
 use super::departures::Departure;
 use crate::export::ExportId;
-use crate::frontend::Session;
-use crate::frontend::boundary::{Arrival, Frontend};
 
 impl Shard {
     /// Ends a connection. The next passes abort its zios in flight.
@@ -27,31 +25,8 @@ impl Shard {
             client: connection.client(),
             zios: connection.zios(),
         });
-        self.let_go(connection.into_session());
-    }
-
-    /// Drops the session of a connection that has ended. If the kernel still has the session's device, keeps
-    /// the session instead.
-    fn let_go(&mut self, mut session: Session) {
-        if !session.fail_all() {
-            return;
-        }
-        let at = self.lingering.insert(session);
-        let session = self.lingering.get_mut(at);
-        if session.is_none_or(|session| self.poller.linger(at, session).is_err()) {
-            self.lingering.remove(at);
-        }
-    }
-
-    /// Lets a session fail the requests that have arrived. Ends the session if the kernel has given up the
-    /// session's device.
-    pub(super) fn linger_on(&mut self, at: usize) {
-        let Some(session) = self.lingering.get_mut(at) else {
-            return;
-        };
-        if session.receive(&mut Vec::new()) == Arrival::End {
-            self.lingering.remove(at);
-        }
+        self.lingering
+            .let_go(connection.into_session(), &self.poller);
     }
 
     /// Aborts zios of connections that are gone, but no more than a pass may abort.

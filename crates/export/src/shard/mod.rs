@@ -214,7 +214,7 @@ impl Shard {
         let at = match Poller::source(&event) {
             Source::Mailbox => return self.control.collect(),
             Source::Ring => return self.device_ring.hear(),
-            Source::Lingering(at) => return self.linger_on(at),
+            Source::Lingering(at) => return self.lingering.go_on(at),
             Source::Connection(at) => at,
         };
         let Some(connection) = self.connections.get(at) else {

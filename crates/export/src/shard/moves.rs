@@ -18,15 +18,10 @@ impl Shard {
             Move::CopyIn { zio, from, to } => self.copy_in(zio, from, to, submission),
             Move::CopyOut { zio, to, from } => self.copy_out(zio, to, from),
             Move::Lend { zio, from } => {
-                if let Some(slot) = self.slots.get_mut(zio) {
-                    slot.lend(from);
-                }
+                self.slots[zio].lend(from);
             }
             Move::ZeroOut { zio, to, length } => {
-                if let Some(reply) = reply_part(&mut self.slots, &mut self.buffers, zio, to, length)
-                {
-                    reply.fill(0);
-                }
+                reply_part(&mut self.slots, &mut self.buffers, zio, to, length).fill(0);
             }
             Move::Zero(span) => {
                 let size = self.size_of(span.buf);
@@ -55,9 +50,7 @@ impl Shard {
         submission: &mut Option<Submission<'_>>,
     ) {
         let size = self.size_of(to.buf);
-        let Some(slot) = self.slots.get_mut(zio) else {
-            return;
-        };
+        let slot = &mut self.slots[zio];
         let mut own = submission.as_mut().filter(|write| write.zio() == zio);
         let is_put_off = own.as_mut().is_some_and(|write| write.put_off(to, size));
         if !is_put_off {
@@ -74,9 +67,6 @@ impl Shard {
 
     fn copy_out(&mut self, zio: ZioId, to: u32, from: Span) {
         let reply = reply_part(&mut self.slots, &mut self.buffers, zio, to, from.length);
-        let Some(reply) = reply else {
-            return;
-        };
         match self.blocks.on_disk(from.buf) {
             Some(place) => {
                 let offset = place.offset + u64::from(from.at);
@@ -125,8 +115,7 @@ fn reply_part<'a>(
     zio: ZioId,
     at: u32,
     length: u32,
-) -> Option<&'a mut [u8]> {
-    let slot = slots.get_mut(zio)?;
+) -> &'a mut [u8] {
     let (at, length) = (at as usize, length as usize);
-    slot.reply_mut(buffers).get_mut(at..at + length)
+    &mut slots[zio].reply_mut(buffers)[at..at + length]
 }

@@ -4,7 +4,6 @@ use dashpot_engine::{Input, ZioId};
 
 use super::Shard;
 use super::chunk::{Chunk, Sources};
-use super::connection::Connection;
 
 impl Shard {
     /// Queues a connection that has replies to send in this pass, unless its transport is blocked.
@@ -32,9 +31,9 @@ impl Shard {
     /// Sends as many chunks in a row as the transport wants. If the connection has more replies after that,
     /// queues it again.
     fn send_chunks(&mut self, at: usize) {
-        let limits = self.connections.get(at).map(Connection::send_limits);
-        let mut calls = 0..limits.map_or(0, |limits| limits.calls);
+        let mut calls = 0..self.connections[at].send_limits().calls;
         let has_more = calls.all(|_| self.send_chunk(at));
+        // The last chunk may have ended the connection.
         let Some(connection) = self.connections.get_mut(at) else {
             return;
         };
@@ -58,13 +57,12 @@ impl Shard {
 
     /// Sends a chunk. Returns whether another chunk may follow.
     fn send_chunk(&mut self, at: usize) -> bool {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return false;
-        };
-        let mut chunk = connection.outlet_mut().take_unsent();
+        let mut chunk = self.connections[at].outlet_mut().take_unsent();
         if chunk.is_empty() {
             chunk = self.outbox.chunk();
-            self.fill_chunk(at, &mut chunk);
+            if !self.fill_chunk(at, &mut chunk) {
+                return false;
+            }
         }
         let result = self.offer(at, &chunk);
         self.read_clock();
@@ -97,11 +95,10 @@ impl Shard {
 
     /// Keeps a chunk that the transport has not accepted in full.
     fn keep_unsent(&mut self, at: usize, chunk: Chunk) {
-        if let Some(connection) = self.connections.get_mut(at) {
-            connection.outlet_mut().keep_unsent(chunk);
-            self.budget.recount(connection);
-            self.watch(at);
-        }
+        let connection = &mut self.connections[at];
+        connection.outlet_mut().keep_unsent(chunk);
+        self.budget.recount(connection);
+        self.watch(at);
     }
 
     /// Finishes a chunk that the transport has accepted in full. Returns whether another chunk may follow.
@@ -110,9 +107,7 @@ impl Shard {
             self.finish(at, *id);
         }
         self.outbox.give(chunk);
-        let Some(connection) = self.connections.get_mut(at) else {
-            return false;
-        };
+        let connection = &mut self.connections[at];
         self.budget.recount(connection);
         if connection.outlet_mut().goes_on() {
             return true;
@@ -124,9 +119,7 @@ impl Shard {
 
     /// Offers the unaccepted part of a chunk. Returns how many bytes the transport has accepted.
     fn offer(&mut self, at: usize, chunk: &Chunk) -> rustix::io::Result<usize> {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return Ok(0);
-        };
+        let connection = &mut self.connections[at];
         let sources = Sources {
             slots: &self.slots,
             blocks: &self.blocks,
@@ -137,17 +130,17 @@ impl Shard {
     }
 
     /// Fills a chunk with as many replies as fit. If whole replies leave the queue, the shard may be able to
-    /// read the connection again.
-    fn fill_chunk(&mut self, at: usize, chunk: &mut Chunk) {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return;
-        };
+    /// read the connection again. Returns false if the connection has ended because that failed.
+    fn fill_chunk(&mut self, at: usize, chunk: &mut Chunk) -> bool {
+        let connection = &mut self.connections[at];
         let was_readable = connection.wants_input();
         connection.fill(chunk, &self.slots);
         if !was_readable && connection.wants_input() {
             self.intake.push(at, connection.inlet_mut());
             self.watch(at);
+            return self.connections.get(at).is_some();
         }
+        true
     }
 
     /// Notes that the last bytes of these replies have been offered to the transport now. If a reply was
@@ -161,10 +154,7 @@ impl Shard {
 
     /// Finishes a zio after the transport has accepted the last byte of its reply.
     fn finish(&mut self, at: usize, zio: ZioId) {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return;
-        };
-        self.slots.unlink(zio, connection.zios_mut());
+        self.slots.unlink(zio, self.connections[at].zios_mut());
         let slot = &self.slots[zio];
         let offered = slot.offered().unwrap_or(self.timers.now());
         // A zio that has failed has not happened.
