@@ -359,6 +359,7 @@ mod tests {
             prop_assert_eq!(of(greatest + 1), Some(own));
         }
 
+        // The fuzz target asks for all rows, so only this test gives random bytes to `ids_of`.
         #[test]
         fn random_bytes_are_refused_or_give_as_many_numbers_as_were_asked_for(
             bytes in prop::collection::vec(any::<u8>(), 0..60),
@@ -368,6 +369,11 @@ mod tests {
             let mut numbers = Vec::new();
             if Reader(&bytes).runs(width, count, &mut numbers).is_some() {
                 prop_assert_eq!(numbers.len(), count);
+            }
+            let some: Vec<usize> = (0..count).step_by(3).collect();
+            if Reader(&bytes).ids_of(&some, 9, count, &mut numbers).is_some() {
+                prop_assert_eq!(numbers.len(), count);
+                prop_assert!(some.iter().all(|row| numbers[*row] < 9));
             }
         }
     }
