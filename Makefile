@@ -60,9 +60,10 @@ soak: ## watch (ARGS=--record: record) a busy disk for an hour, as root: nothing
 fuzz: ## run each fuzz target for a minute (ARGS='5 recording': seconds, and which)
 	@scripts/fuzz $(ARGS)
 
-fmt: ## format the source: Rust, and the page
+fmt: ## format the source: Rust, Python, and the page
 	cargo fmt --all
 	cd web && npm run --silent fmt
+	"$${CARGO_TARGET_DIR:-target}/clients/venv/bin/ruff" format --quiet
 
 lint: ## check formatting, lints, house rules, documentation, dependencies, and the scripts
 	@scripts/lint

@@ -7,11 +7,12 @@ import itertools
 import statistics
 
 import servers
-from bench import directory
 from load import load
 from servers import Dashpot
 from sleeps import control
 from table import micros, print_table, spread
+
+from bench import directory
 
 OURS = ["spin auto", "spin never"]
 PEERS = ["nbdkit-16", "nbdkit-256"]
@@ -52,17 +53,24 @@ def start(bench, stack, place):
     One dashpot process serves all delays.
     """
     disk = [f"d=ram,size={servers.SIZE}"]
-    spins = {name: bench.start(stack, name, lambda: Dashpot(place, disk, ["--spin", name.split()[1]], name=name))
-             for name in OURS}
+    spins = {
+        name: bench.start(stack, name, lambda: Dashpot(place, disk, ["--spin", name.split()[1]], name=name))
+        for name in OURS
+    }
     running = {"zero": dict(spins)}
     for name in PEERS:
         threads = threads_of(name)
-        running["zero"][name] = bench.start(stack, name, lambda: servers.nbdkit(place, options=["-t", str(threads)], name=name))
+        running["zero"][name] = bench.start(
+            stack, name, lambda: servers.nbdkit(place, options=["-t", str(threads)], name=name)
+        )
         for delay_ns in DELAYS_NS:
             peers = running.setdefault(delay_ns, dict(spins))
             # nbdkit's delay filter takes only whole milliseconds.
-            peers[name] = None if delay_ns % 1_000_000 else bench.start(
-                stack, name, lambda: servers.nbdkit_delay(place, delay_ns // 1_000_000, threads))
+            peers[name] = (
+                None
+                if delay_ns % 1_000_000
+                else bench.start(stack, name, lambda: servers.nbdkit_delay(place, delay_ns // 1_000_000, threads))
+            )
     return running
 
 
@@ -115,17 +123,26 @@ def errors(bench, server, cell):
     figures = load(server, bench.seconds(1.2, 0.5), depth, "--busy", *pace)
     ask = cell.delay_ns
     error = lambda key: None if figures[key] is None else figures[key] - ask
-    return {"p50_ns": error("p50_ns"), "p99_ns": error("p99_ns"), "min_error_ns": error("min_ns"),
-            "iops": figures["iops"]}
+    return {
+        "p50_ns": error("p50_ns"),
+        "p99_ns": error("p99_ns"),
+        "min_error_ns": error("min_ns"),
+        "iops": figures["iops"],
+    }
 
 
 def report(samples, ceilings):
-    print(f"\naccuracy: a cell is feasible up to half of {ceilings['spin auto']:.0f} IOPS; others print -."
-          "\nA peer has spread arrivals only if the depth is at most its number of threads; ! marks a load above half of its own IOPS.")
+    print(
+        f"\naccuracy: a cell is feasible up to half of {ceilings['spin auto']:.0f} IOPS; others print -."
+        "\nA peer has spread arrivals only if the depth is at most its number of threads; ! marks a load above half of its own IOPS."
+    )
     for figure, title in [("p50_ns", "p50"), ("p99_ns", "p99")]:
         rows = [error_row(samples, cell, figure) for cell in all_cells()]
-        print_table(f"accuracy: {title} of measured - requested in us (ratio of the best nbdkit to spin auto; above 1 dashpot is closer)",
-                    ["cell", *OURS, *PEERS, "ratio", "best peer"], rows)
+        print_table(
+            f"accuracy: {title} of measured - requested in us (ratio of the best nbdkit to spin auto; above 1 dashpot is closer)",
+            ["cell", *OURS, *PEERS, "ratio", "best peer"],
+            rows,
+        )
     rows = []
     for cell in all_cells():
         figures = [(name, figure) for name in OURS for figure in ("late_p50_ns", "late_p99_ns")]
@@ -171,5 +188,9 @@ def promise_beside(bench, samples, cell, error):
     best = samples.best(cell, "p50_ns", PEERS, min)
     if best and (cell.depth == 1 or cell.depth >= 64):
         closer = samples.spread(cell, best, "p50_ns").median / max(error.median, 1)
-        name, bound = ("depth 1: as close as nbdkit", 1) if cell.depth == 1 else ("depth 64 and more: times closer than nbdkit", 4)
+        name, bound = (
+            ("depth 1: as close as nbdkit", 1)
+            if cell.depth == 1
+            else ("depth 64 and more: times closer than nbdkit", 4)
+        )
         bench.at_least(name, cell, closer, bound)

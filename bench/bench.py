@@ -118,7 +118,12 @@ class Progress:
         if self.shown:
             spent = time.monotonic() - self.began
             left = f", {spent / self.done * (self.units - self.done):.0f} s left" if self.done else ""
-            print(f"\r\x1b[K{self.part}: {text} ({self.done} of {self.units}{left})"[:160], end="", file=sys.stderr, flush=True)
+            print(
+                f"\r\x1b[K{self.part}: {text} ({self.done} of {self.units}{left})"[:160],
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
         self.done += 1
 
     def say(self, text):

@@ -88,16 +88,26 @@ class Place:
         binaries = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
         if not binaries or os.geteuid():
             raise Unavailable("needs postgresql, and root to become its user")
-        self.environment = {**os.environ, "PATH": f"{binaries[-1]}:{os.environ['PATH']}", "DASHPOT": self.dashpot,
-                            "TMPDIR": str(self.directory)}
+        self.environment = {
+            **os.environ,
+            "PATH": f"{binaries[-1]}:{os.environ['PATH']}",
+            "DASHPOT": self.dashpot,
+            "TMPDIR": str(self.directory),
+        }
         make = "initdb -D data >/dev/null && echo wal_sync_method=fdatasync >>data/postgresql.conf"
         self.run(*AS_POSTGRES, "sh", "-c", make)
         return True
 
     def run(self, *words):
         environment = getattr(self, "environment", {**os.environ, "DASHPOT": self.dashpot})
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300,
-                              cwd=self.directory, env=environment)
+        done = subprocess.run(
+            [str(word) for word in words],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=self.directory,
+            env=environment,
+        )
         if done.returncode:
             raise RuntimeError(f"{words[0]}: exit {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
         return done.stdout
@@ -127,8 +137,10 @@ def hold(place, cell):
     counted = work(place, under=[*COUNTS, trace])
     traced = count(trace.read_text(), directory_of(place, cell))
     if counted["matched"] != traced or counted["held"] != traced:
-        place.bench.fail(f"calls: {cell}: dashpot matched {counted['matched']} and held {counted['held']} calls, "
-                         f"and strace has counted {traced}")
+        place.bench.fail(
+            f"calls: {cell}: dashpot matched {counted['matched']} and held {counted['held']} calls, "
+            f"and strace has counted {traced}"
+        )
     return {**figures, "traced": traced}
 
 
@@ -198,12 +210,30 @@ def report_holds(bench, samples, programs):
     rows = []
     for cell in programs:
         of = lambda figure, form: spread(samples.spread(cell, "dashpot", figure), form)
-        rows.append([cell, of("hold_p50_ns", millis), of("p50_ns", millis), of("min_ns", millis),
-                     of("held", str), of("traced", str)])
-        for promise, figure, bound in [("by dashpot's clock", "hold_p50_ns", 1.02), ("by the program's clock", "p50_ns", 1.05)]:
+        rows.append(
+            [
+                cell,
+                of("hold_p50_ns", millis),
+                of("p50_ns", millis),
+                of("min_ns", millis),
+                of("held", str),
+                of("traced", str),
+            ]
+        )
+        for promise, figure, bound in [
+            ("by dashpot's clock", "hold_p50_ns", 1.02),
+            ("by the program's clock", "p50_ns", 1.05),
+        ]:
             if p50 := samples.spread(cell, "dashpot", figure):
                 bench.at_most(f"a hold of 20 ms: p50 {promise}, over 20 ms", cell, p50.median / HOLD_NS, bound)
-    columns = ["syncs held for 20 ms", "p50 ms, dashpot's clock", "p50 ms, the program's", "least ms", "held", "again, by strace"]
+    columns = [
+        "syncs held for 20 ms",
+        "p50 ms, dashpot's clock",
+        "p50 ms, the program's",
+        "least ms",
+        "held",
+        "again, by strace",
+    ]
     print_table("calls: the holds", columns, rows)
 
 
@@ -215,14 +245,25 @@ def report_costs(bench, samples):
     of = lambda cell, name, figure, form: spread(samples.spread(cell, name, figure), form)
     cells = [(OTHER, "p50_ns", micros), (COMPUTE, "cpu_ns", millis), (BARE, "call_ns", str)]
     rows = [[name, *(of(cell, name, figure, form) for cell, figure, form in cells)] for name in SERVERS]
-    print_table("calls: the cost of calls that are not held", ["under", f"{OTHER}: p50 us", f"{COMPUTE}: CPU ms", f"{BARE}: CPU ns"], rows)
+    print_table(
+        "calls: the cost of calls that are not held",
+        ["under", f"{OTHER}: p50 us", f"{COMPUTE}: CPU ms", f"{BARE}: CPU ns"],
+        rows,
+    )
     added = {name: added_ns(samples, name) for name in ("dashpot", *STRACES)}
     if added["dashpot"]:
         bench.at_most("a notified call that is not held: us added at p50", OTHER, added["dashpot"] / 1000, 12)
         if added["strace"]:
-            bench.at_most("a notified call that is not held: time added at p50, over what strace's injection adds", OTHER, added["dashpot"] / added["strace"], 0.5)
+            bench.at_most(
+                "a notified call that is not held: time added at p50, over what strace's injection adds",
+                OTHER,
+                added["dashpot"] / added["strace"],
+                0.5,
+            )
         if filtered := added["strace --seccomp-bpf"]:
-            print(f"time added at p50, over what strace's injection adds with --seccomp-bpf: {added['dashpot'] / filtered:.2f}")
+            print(
+                f"time added at p50, over what strace's injection adds with --seccomp-bpf: {added['dashpot'] / filtered:.2f}"
+            )
     if ratio := samples.ratio(COMPUTE, "cpu_ns", "dashpot", "alone"):
         bench.at_most("a program without notified calls: CPU time over that alone", COMPUTE, ratio.median, 1.02)
 

@@ -4,10 +4,11 @@ import subprocess
 import time
 
 import process
-from bench import directory
 from load import read, words
 from servers import Dashpot
 from table import count, micros, print_table, spread
+
+from bench import directory
 
 IN_FLIGHT = [1_000, 10_000, 100_000]
 SERVER = "dashpot"
@@ -19,12 +20,22 @@ def run(bench):
     rows = []
     for n in IN_FLIGHT:
         of = lambda figure, form: spread(samples.spread(n, SERVER, figure), form)
-        rows.append([n, of("in_flight", count), of("late_p50_ns", micros), of("late_p99_ns", micros), of("zio_bytes", count),
-                     ratio(samples, n)])
+        rows.append(
+            [
+                n,
+                of("in_flight", count),
+                of("late_p50_ns", micros),
+                of("late_p99_ns", micros),
+                of("zio_bytes", count),
+                ratio(samples, n),
+            ]
+        )
     print_table("capacity: spread evenly over a delay of 1 s", columns, rows)
     most, least = (samples.spread(n, SERVER, "late_p50_ns") for n in (IN_FLIGHT[-1], IN_FLIGHT[0]))
     if most and least:
-        bench.at_most("100,000 in flight: p50 lateness over that of 1,000", IN_FLIGHT[-1], most.median / least.median, 2)
+        bench.at_most(
+            "100,000 in flight: p50 lateness over that of 1,000", IN_FLIGHT[-1], most.median / least.median, 2
+        )
 
 
 def ratio(samples, n):
@@ -53,5 +64,9 @@ def unit(bench, n):
             raise RuntimeError("a zio completed before its target")
         (rule,) = server.json("list")
         late = rule["lateness"]
-    return {"in_flight": in_flight, "zio_bytes": (after - before) / max(in_flight, 1),
-            "late_p50_ns": late["p50_ns"], "late_p99_ns": late["p99_ns"]}
+    return {
+        "in_flight": in_flight,
+        "zio_bytes": (after - before) / max(in_flight, 1),
+        "late_p50_ns": late["p50_ns"],
+        "late_p99_ns": late["p99_ns"],
+    }

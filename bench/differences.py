@@ -9,9 +9,10 @@ import subprocess
 import time
 
 import process
-from bench import directory
 from servers import DASHPOT
 from table import print_table
+
+from bench import directory
 
 DISKS, CLIENTS, SECONDS = 10, 8, 1.5
 SEEDS, QUICK_SEEDS = 20, 2
@@ -43,9 +44,14 @@ def run(bench):
                 else:
                     print(f"seed {seed}, {kind}: {told.splitlines()[0]}", flush=True)
     bench.figures["differences"] = {"seeds": seeds, "named": named}
-    print_table(f"differences: in how many of {seeds} seeds diff named the cause", ["cause", "named"],
-                [[kind, str(count)] for kind, count in named.items()])
-    bench.failures.extend(f"differences: {kind} {count} of {seeds}" for kind, count in named.items() if count < 0.95 * seeds)
+    print_table(
+        f"differences: in how many of {seeds} seeds diff named the cause",
+        ["cause", "named"],
+        [[kind, str(count)] for kind, count in named.items()],
+    )
+    bench.failures.extend(
+        f"differences: {kind} {count} of {seeds}" for kind, count in named.items() if count < 0.95 * seeds
+    )
 
 
 class Lab:
@@ -54,7 +60,9 @@ class Lab:
     def __init__(self, place):
         self.place, self.nbd = place, place / "nbd.sock"
         lab = place / "lab.toml"
-        lab.write_text("".join(f'[disk.d{n}]\nstore = "ram"\nsize = "4M"\nrules = ["-D 10ms"]\n' for n in range(DISKS)) + """
+        lab.write_text(
+            "".join(f'[disk.d{n}]\nstore = "ram"\nsize = "4M"\nrules = ["-D 10ms"]\n' for n in range(DISKS))
+            + """
 [disk.one]
 store = "ram"
 size = "64M"
@@ -65,11 +73,14 @@ disks = ["one"]
 size = "8M"
 [volume."tank/noisy"]
 size = "8M"
-""")
+"""
+        )
         ready = place / "ready"
         api = f"unix:{place / 'api.sock'}"
         self.environment = {**os.environ, "DASHPOT_API": api}
-        self.daemon = process.start([DASHPOT, "serve", lab, "--nbd", f"unix:{self.nbd}", "--api", api, "--ready-file", ready])
+        self.daemon = process.start(
+            [DASHPOT, "serve", lab, "--nbd", f"unix:{self.nbd}", "--api", api, "--ready-file", ready]
+        )
         while not ready.exists():
             time.sleep(0.02)
 
@@ -80,20 +91,40 @@ size = "8M"
         process.stop(self.daemon)
 
     def cli(self, *words):
-        done = subprocess.run([DASHPOT, *map(str, words)], env=self.environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [DASHPOT, *map(str, words)], env=self.environment, capture_output=True, text=True, timeout=120
+        )
         if done.returncode:
             raise RuntimeError(f"{words}: {done.stderr}")
         return done.stdout
 
     def load(self, export, seed, rate, *words):
-        return process.start([DASHPOT, "load", f"nbd+unix:///{export}?socket={self.nbd}", "--depth", "64", "--time", f"{SECONDS}s",
-                              "--seed", str(seed), "--rate", str(rate), "--write", "40%", *words])
+        return process.start(
+            [
+                DASHPOT,
+                "load",
+                f"nbd+unix:///{export}?socket={self.nbd}",
+                "--depth",
+                "64",
+                "--time",
+                f"{SECONDS}s",
+                "--seed",
+                str(seed),
+                "--rate",
+                str(rate),
+                "--write",
+                "40%",
+                *words,
+            ]
+        )
 
     def recorded(self, name, disks, loads):
         """Records these disks while the loads run."""
         recording = self.place / name.replace(" ", "-")
         words = [word for disk in disks for word in ("-d", disk)]
-        recorder = process.start([DASHPOT, "record", *words, "-o", recording], env=self.environment, stdout=subprocess.PIPE)
+        recorder = process.start(
+            [DASHPOT, "record", *words, "-o", recording], env=self.environment, stdout=subprocess.PIPE
+        )
         recorder.stdout.readline()
         for load in loads():
             load.wait()
@@ -104,8 +135,11 @@ size = "8M"
     def mixed(self, seed):
         """Two clients for each disk: one sends small I/Os, and one sends a few large I/Os."""
         sizes = ((120, "4K"), (8, "64K"))
-        return [self.load(f"d{number}", 100 * seed + number, rate, "--block", size)
-                for number in range(DISKS) for rate, size in sizes]
+        return [
+            self.load(f"d{number}", 100 * seed + number, rate, "--block", size)
+            for number in range(DISKS)
+            for rate, size in sizes
+        ]
 
     def record(self, name, seed):
         return self.recorded(name, [f"d{number}" for number in range(DISKS)], lambda: self.mixed(seed))
@@ -114,6 +148,7 @@ size = "8M"
         def loads():
             noisy = [self.load("tank%2Fnoisy", seed, rate)] if rate else []
             return [self.load("tank%2Fv", seed + 1, 200), *noisy]
+
         return self.recorded(name, ["tank/v", "tank/noisy"], loads)
 
     def bad(self, kind, seed):
@@ -123,9 +158,11 @@ size = "8M"
             return self.neighbours(name, seen, 900), None
         # For "a size", the limited bandwidth makes large I/Os slow; small I/Os sometimes wait behind large ones.
         every = [f"d{number}" for number in range(DISKS)]
-        causes = {"a disk of ten": (["d3"], ["-D", "30ms", "-f", "30%"]),
-                  "a size": (every, ["-D", "10ms", "--bandwidth", "3M"]),
-                  "a range of offsets": (every, ["-D", "30ms", "-f", "40%", "--range", "1M..2M"])}
+        causes = {
+            "a disk of ten": (["d3"], ["-D", "30ms", "-f", "30%"]),
+            "a size": (every, ["-D", "10ms", "--bandwidth", "3M"]),
+            "a range of offsets": (every, ["-D", "30ms", "-f", "40%", "--range", "1M..2M"]),
+        }
         if kind == "a client of eight":
             return self.of_client(name, seen)
         disks, rule = causes.get(kind, ([], []))
@@ -143,6 +180,7 @@ size = "8M"
             clients.extend(self.load("d0", 100 * seed + number, 250) for number in range(CLIENTS))
             self.cli("inject", "d0", "-D", "30ms", "-f", "30%", "--client", f"*pid={clients[5].pid}", "--name", "cause")
             return clients
+
         recording = self.recorded(name, ["d0"], loads)
         self.cli("clear", "cause")
         return recording, clients[5].pid

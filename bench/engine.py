@@ -46,8 +46,13 @@ def measure(bench):
 
 
 def target_directory():
-    metadata = subprocess.run(["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, capture_output=True,
-                              text=True, check=True)
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--format-version", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return pathlib.Path(json.loads(metadata.stdout)["target_directory"])
 
 

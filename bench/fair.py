@@ -8,11 +8,12 @@ import time
 
 import neighbours
 import wire
-from bench import directory
 from load import load
 from scale import begin, quiet
 from servers import Dashpot
 from table import count, micros, print_table, spread
+
+from bench import directory
 
 SERVERS = ["dashpot", "nbdkit", "qemu-nbd"]
 STALLED = "a reader that reads nothing"
@@ -40,7 +41,9 @@ def volatile(bench):
         server = stack.enter_context(Dashpot(place, disks, ["--shards", "1"]))
         control = stack.enter_context(Dashpot(stack.enter_context(directory()), disks[:1], ["--shards", "1"]))
         exports = {cell: f"d{number}" for number, cell in enumerate(cells.values())}
-        samples = bench.measure("fair", list(exports), ["dashpot"], lambda cell, _: pings(bench, server, control, exports[cell]))
+        samples = bench.measure(
+            "fair", list(exports), ["dashpot"], lambda cell, _: pings(bench, server, control, exports[cell])
+        )
     of = lambda cell, figure: spread(samples.spread(cell, "dashpot", figure), micros)
     figures = ("p50_ns", "p99_ns", "stops_ns", "control_ns", "steal_ns")
     rows = [[cell, *(of(cell, figure) for figure in figures)] for cell in exports]
@@ -51,7 +54,9 @@ def volatile(bench):
         bench.at_most("pings beside lossy:file: p99 / p99 beside file:", "lossy:file", lossy.median / plain.median, 2)
     over = samples.spread(list(exports)[1], "dashpot", "over_ns")
     if over:
-        bench.at_most("stops beside lossy:file: beyond the control's and the steal, ms", "lossy:file", over.median / 1e6, 0)
+        bench.at_most(
+            "stops beside lossy:file: beyond the control's and the steal, ms", "lossy:file", over.median / 1e6, 0
+        )
 
 
 def pings(bench, server, control, flooded):

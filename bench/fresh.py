@@ -4,10 +4,11 @@ import contextlib
 import re
 
 import servers
-from bench import directory
 from load import load
 from servers import Dashpot
 from table import count, micros, print_table, spread
+
+from bench import directory
 
 SERVERS = ["dashpot", "nbdkit"]
 SECONDS = range(1, 4)
@@ -20,14 +21,18 @@ def run(bench):
     rows = []
     for name in SERVERS:
         of = lambda figure, form: spread(samples.spread(CELL, name, figure), form)
-        figures = [(f"{kind}_{second}", form) for second in SECONDS for kind, form in [("iops", count), ("p99_ns", micros)]]
+        figures = [
+            (f"{kind}_{second}", form) for second in SECONDS for kind, form in [("iops", count), ("p99_ns", micros)]
+        ]
         rows.append([name, *(of(*figure) for figure in figures), of("memory", count)])
     columns = [f"{word} {second}" for second in SECONDS for word in ("IOPS in second", "p99 us")]
     print_table(f"fresh: {CELL} to a new disk of 1 GiB", ["server", *columns, "KiB per KiB written"], rows)
     for second in SECONDS:
         ratio = samples.ratio(CELL, f"iops_{second}", *SERVERS)
         if ratio:
-            bench.at_least("a fresh RAM disk: IOPS over nbdkit's in the same second", f"second {second}", ratio.median, 1)
+            bench.at_least(
+                "a fresh RAM disk: IOPS over nbdkit's in the same second", f"second {second}", ratio.median, 1
+            )
 
 
 def unit(bench, name):
@@ -37,7 +42,9 @@ def unit(bench, name):
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(directory())
         begin = {
-            "dashpot": lambda: Dashpot(place, [f"d=ram,size={SIZE}"], ["--shards", "1", "--overcommit", "--events", "0"]),
+            "dashpot": lambda: Dashpot(
+                place, [f"d=ram,size={SIZE}"], ["--shards", "1", "--overcommit", "--events", "0"]
+            ),
             "nbdkit": lambda: servers.nbdkit(place, size=SIZE),
         }
         server = bench.start(stack, name, begin[name])

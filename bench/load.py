@@ -36,5 +36,10 @@ def read(text):
     if op["errors"]:
         raise RuntimeError(f"{op['errors']} of {op['latency']['n']} requests failed")
     latency = op["latency"]
-    return {"n": latency["n"], "iops": op["iops"], "min_ns": op["min_ns"], "p50_ns": latency["p50_ns"],
-            "p99_ns": latency["p99_ns"]}
+    return {
+        "n": latency["n"],
+        "iops": op["iops"],
+        "min_ns": op["min_ns"],
+        "p50_ns": latency["p50_ns"],
+        "p99_ns": latency["p99_ns"],
+    }

@@ -17,8 +17,12 @@ def describe():
         "date": now.isoformat(timespec="seconds"),
         "commit": first_line("git", "rev-parse", "--short=12", "HEAD"),
         "dirty": bool(first_line("git", "status", "--porcelain", "--untracked-files=no")),
-        "machine": {"cpu": cpu_model(), "cpus": len(os.sched_getaffinity(0)), "kernel": platform.release(),
-                    "load_average": os.getloadavg()[0]},
+        "machine": {
+            "cpu": cpu_model(),
+            "cpus": len(os.sched_getaffinity(0)),
+            "kernel": platform.release(),
+            "load_average": os.getloadavg()[0],
+        },
         "versions": {name: first_line(*argv) for name, argv in VERSIONS.items() if shutil.which(argv[0])},
     }
 

@@ -33,7 +33,9 @@ def run(bench):
         device = bench.start(stack, "observe", loop_device)
         if device is None:
             return
-        samples = bench.measure("observe", [CELL], list(OBSERVERS), lambda _, name: watched(bench, name, device), rounds)
+        samples = bench.measure(
+            "observe", [CELL], list(OBSERVERS), lambda _, name: watched(bench, name, device), rounds
+        )
     rows = [row(samples, name) for name in OBSERVERS if samples.spread(CELL, name, "cpu_ns")]
     columns = ["observer", "CPU ns per I/O", "added", "95 % of the median", "IOPS", "seen %", "lost"]
     print_table(f"observe: {CELL}", columns, rows)
@@ -46,7 +48,9 @@ def run(bench):
         if lost := samples.spread(CELL, name, "lost"):
             where = f"{name} at {count(samples.spread(CELL, name, 'iops').median)} IOPS"
             bench.at_most("observing: events lost", where, lost.most, 0)
-            bench.at_least("observing: I/Os seen, in percent", where, samples.spread(CELL, name, "seen_percent").least, 100)
+            bench.at_least(
+                "observing: I/Os seen, in percent", where, samples.spread(CELL, name, "seen_percent").least, 100
+            )
 
 
 def row(samples, name):
@@ -116,12 +120,25 @@ def watched(bench, name, device):
 
 
 def fio(device, seconds):
-    argv = ["fio", "--name=observed", f"--filename={device.path}", "--direct=1", "--ioengine=libaio", "--rw=randread", "--bs=4k",
-            "--iodepth=32", "--readonly", "--time_based", f"--runtime={seconds}", "--gtod_reduce=1", "--output-format=json"]
+    argv = [
+        "fio",
+        "--name=observed",
+        f"--filename={device.path}",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--rw=randread",
+        "--bs=4k",
+        "--iodepth=32",
+        "--readonly",
+        "--time_based",
+        f"--runtime={seconds}",
+        "--gtod_reduce=1",
+        "--output-format=json",
+    ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     if done.returncode:
         raise RuntimeError(f"fio: {process.complaint(done.stderr)}")
-    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]["read"]["iops"]
+    return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]["iops"]
 
 
 def busy_ns():

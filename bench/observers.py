@@ -121,7 +121,9 @@ class Recorder(Observer):
 
     def end(self):
         """The numbers of I/Os that the recording has and lacks."""
-        asked = subprocess.run([DASHPOT, "stat", "disk.ops", "--in", self.recording, "--json"], capture_output=True, text=True, check=True)
+        asked = subprocess.run(
+            [DASHPOT, "stat", "disk.ops", "--in", self.recording, "--json"], capture_output=True, text=True, check=True
+        )
         answer = json.loads(asked.stdout)
         return {"seen": answer["count"], "lost": answer["lost"]}
 
@@ -162,7 +164,19 @@ OBSERVERS = {
     WHO: dashpot("-Q", "--by", "process"),
     RECORDER: lambda device: [DASHPOT, "record", "-d", device.path],
     "biolatency": lambda device: ["stdbuf", "-oL", "biolatency", "-d", device.name, str(INTERVAL_S)],
-    "iolatency": lambda device: ["unshare", "-m", "sh", "-c", DEBUGFS.format(number=device.number, interval=INTERVAL_S)],
+    "iolatency": lambda device: [
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        DEBUGFS.format(number=device.number, interval=INTERVAL_S),
+    ],
 }
-PROGRAMS = {"dashpot": [DASHPOT], "dashpot -Q": [DASHPOT], WHO: [DASHPOT], RECORDER: [DASHPOT],
-            "biolatency": ["stdbuf", "biolatency"], "iolatency": ["unshare", "iolatency-perf"]}
+PROGRAMS = {
+    "dashpot": [DASHPOT],
+    "dashpot -Q": [DASHPOT],
+    WHO: [DASHPOT],
+    RECORDER: [DASHPOT],
+    "biolatency": ["stdbuf", "biolatency"],
+    "iolatency": ["unshare", "iolatency-perf"],
+}

@@ -24,11 +24,12 @@ import urllib.parse
 
 import process
 import servers
-from bench import directory
 from load import load
 from samples import Spread, sign_test_rank
 from servers import DASHPOT, Dashpot, Unavailable
 from table import count, print_table, spread
+
+from bench import directory
 
 RATE, SUBSCRIBERS = 100_000, 10
 IOPS = f"{RATE:,} IOPS"
@@ -64,7 +65,10 @@ ANSWERS = ["a drill-down", "the I/Os of a cell", "a panel from the memory of sec
 
 def run(bench):
     for part in (subscribed, answered):
-        with directory() as place, Dashpot(place, [f"d=ram,size={servers.SIZE}"], ["--shards", "1", "--events", "256M"]) as server:
+        with (
+            directory() as place,
+            Dashpot(place, [f"d=ram,size={servers.SIZE}"], ["--shards", "1", "--events", "256M"]) as server,
+        ):
             server.fill()
             part(bench, server)
     with contextlib.ExitStack() as stack:
@@ -85,9 +89,13 @@ def browser():
 def loads(bench):
     """The time until an hour of a panel is drawn."""
     with simulated_hour() as address:
-        samples = bench.measure("page", [LOADED], ["dashpot"], lambda *_: script("hour.mjs", address, "disk.latency[op]"))
-    rows = [[words, spread(samples.spread(LOADED, "dashpot", figure), count)]
-            for figure, words in (("opened", "from the opening of the page"), ("chosen", "from the choice of an hour"))]
+        samples = bench.measure(
+            "page", [LOADED], ["dashpot"], lambda *_: script("hour.mjs", address, "disk.latency[op]")
+        )
+    rows = [
+        [words, spread(samples.spread(LOADED, "dashpot", figure), count)]
+        for figure, words in (("opened", "from the opening of the page"), ("chosen", "from the choice of an hour"))
+    ]
     print_table(f"page: {LOADED}, until Chromium has drawn it", ["", "ms"], rows)
     chosen = samples.spread(LOADED, "dashpot", "chosen")
     if chosen:
@@ -119,8 +127,10 @@ def redraws(bench):
         bench.skipped.append("page: ECharts: ECHARTS=PATH/TO/echarts.min.js says where it is (npm install echarts)")
         return
     samples = bench.measure("page", [REDRAWN], ["dashpot"], lambda *_: script("redraw.mjs", os.path.abspath(peer)))
-    rows = [[name, spread(samples.spread(REDRAWN, "dashpot", figure), lambda ms: f"{ms:.1f}")]
-            for name, figure in (("page", "page"), ("ECharts", "peer"))]
+    rows = [
+        [name, spread(samples.spread(REDRAWN, "dashpot", figure), lambda ms: f"{ms:.1f}")]
+        for name, figure in (("page", "page"), ("ECharts", "peer"))
+    ]
     print_table(f"page: {REDRAWN}, in Chromium", ["", "ms"], rows)
     share = samples.spread(REDRAWN, "dashpot", "share")
     if share:
@@ -142,9 +152,15 @@ def subscribed(bench, server):
     rounds = bench.rounds if bench.quick else max(ROUNDS, bench.rounds)
     samples = bench.measure("page", [IOPS], [NONE, TEN], lambda _, name: loaded(bench, server, name == TEN), rounds)
     ratio = paired(samples, "shard_ns")
-    rows = [[name, *(spread(samples.spread(IOPS, name, figure), count) for figure in ("shard_ns", "iops", "told"))]
-            for name in (NONE, TEN)]
-    print_table(f"page: reads of 4K, {RATE:,} a second are asked for", ["", "shard's CPU ns per I/O", "IOPS", "seconds told"], rows)
+    rows = [
+        [name, *(spread(samples.spread(IOPS, name, figure), count) for figure in ("shard_ns", "iops", "told"))]
+        for name in (NONE, TEN)
+    ]
+    print_table(
+        f"page: reads of 4K, {RATE:,} a second are asked for",
+        ["", "shard's CPU ns per I/O", "IOPS", "seconds told"],
+        rows,
+    )
     if ratio:
         print(f"ratio of pairs: {ratio.median:.3f}, 95 % of the median {ratio.least:.3f}..{ratio.most:.3f}\n")
         bench.figures["page"]["ratio"] = [round(value, 4) for value in ratio]
@@ -154,7 +170,9 @@ def subscribed(bench, server):
 def paired(samples, figure):
     """The median of the pairs' ratios, and the 95 % interval of that median."""
     rounds = samples.rounds[IOPS, TEN], samples.rounds[IOPS, NONE]
-    ratios = sorted(rounds[0][number][figure] / rounds[1][number][figure] for number in rounds[0].keys() & rounds[1].keys())
+    ratios = sorted(
+        rounds[0][number][figure] / rounds[1][number][figure] for number in rounds[0].keys() & rounds[1].keys()
+    )
     if not ratios:
         return None
     low = sign_test_rank(len(ratios))
@@ -220,16 +238,26 @@ def answered(bench, server):
     now = ask(server, "/v1/clock")["now_ns"] // SECOND
     since = ask(server, "/v1/statistics/columns", statistic=DRILLED)["since_ns"] // SECOND
     span = {"from_ns": max(since, now - 3_600) * SECOND, "to_ns": now * SECOND}
-    slowest = max(part["numbers"]["max"] for column in ask(server, "/v1/statistics/columns", statistic=DRILLED, **span)["columns"]
-                  for part in column["parts"])
+    slowest = max(
+        part["numbers"]["max"]
+        for column in ask(server, "/v1/statistics/columns", statistic=DRILLED, **span)["columns"]
+        for part in column["parts"]
+    )
     questions = {
         ANSWERS[0]: lambda: read(server, "/v1/statistics/columns", statistic=DRILLED, **span),
         ANSWERS[1]: lambda: read(server, "/v1/events", after=0, where=f"[latency>={slowest}ns]", **span),
         ANSWERS[2]: lambda: read(server, "/v1/statistics/columns", statistic="disk.latency[op]", **span),
     }
     samples = bench.measure("page", ANSWERS, ["dashpot"], lambda cell, _: timed(server, questions[cell]))
-    rows = [[cell, *(spread(samples.spread(cell, "dashpot", figure), count) for figure in ("ms", "cpu_ms"))] for cell in ANSWERS]
-    print_table(f"page: answers over {remembered:,} I/Os of {now - span['from_ns'] // SECOND} s", ["", "ms", "daemon's CPU ms"], rows)
+    rows = [
+        [cell, *(spread(samples.spread(cell, "dashpot", figure), count) for figure in ("ms", "cpu_ms"))]
+        for cell in ANSWERS
+    ]
+    print_table(
+        f"page: answers over {remembered:,} I/Os of {now - span['from_ns'] // SECOND} s",
+        ["", "ms", "daemon's CPU ms"],
+        rows,
+    )
     drilled = samples.spread(ANSWERS[0], "dashpot", "ms")
     if drilled:
         bench.at_most("page: a drill-down over a million I/Os: ms", ANSWERS[0], drilled.median, 200)

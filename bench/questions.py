@@ -8,8 +8,9 @@ import resource
 import subprocess
 
 import process
-from bench import directory
 from table import print_table, spread
+
+from bench import directory
 
 ROOT = pathlib.Path(__file__).parent.parent
 TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
@@ -18,13 +19,11 @@ IOS, QUICK_IOS = 10_500_000, 1_000_000
 FINISHED = "outcome != 'in flight'"
 # Each statistic, and the same question in SQL.
 QUESTIONS = {
-    "disk.ops[latency>=10ms][process]":
-        f"select process, count(*), sum(bytes) from ios where {FINISHED} and latency_ns >= 10000000 group by process",
+    "disk.ops[latency>=10ms][process]": f"select process, count(*), sum(bytes) from ios where {FINISHED} and latency_ns >= 10000000 group by process",
     "disk.ops": f"select count(*), sum(bytes) from ios where {FINISHED}",
     "disk.ops[process]": f"select process, count(*), sum(bytes) from ios where {FINISHED} group by process",
-    "disk.latency[process]":
-        f"select process, count(*), sum(bytes), quantile_disc(latency_ns, [0.5, 0.9, 0.99]), max(latency_ns) from ios "
-        f"where {FINISHED} group by process",
+    "disk.latency[process]": f"select process, count(*), sum(bytes), quantile_disc(latency_ns, [0.5, 0.9, 0.99]), max(latency_ns) from ios "
+    f"where {FINISHED} group by process",
 }
 # DuckDB has one connection, one thread and no cache, and the CPU time includes the opening of the files.
 DUCKDB = """
@@ -48,8 +47,11 @@ def run(bench):
         ask = lambda question, engine: {"cpu_ms": engines[engine](recording, question)}
         samples = bench.measure("questions", list(QUESTIONS), list(engines), ask)
     rows = [row(samples, question) for question in QUESTIONS]
-    print_table(f"questions: CPU ms for {QUICK_IOS if bench.quick else IOS:,} I/Os, whole program (DuckDB: query alone)",
-                ["question", "dashpot", "DuckDB, 1 thread", "ratio"], rows)
+    print_table(
+        f"questions: CPU ms for {QUICK_IOS if bench.quick else IOS:,} I/Os, whole program (DuckDB: query alone)",
+        ["question", "dashpot", "DuckDB, 1 thread", "ratio"],
+        rows,
+    )
 
 
 def make(recording, ios):
@@ -88,4 +90,8 @@ def by_duckdb(recording, question):
 def row(samples, question):
     each = [samples.spread(question, engine, "cpu_ms") for engine in ("dashpot", "duckdb")]
     ratio = samples.ratio(question, "cpu_ms", "dashpot", "duckdb")
-    return [question, *(spread(value, lambda ms: f"{ms:.0f}") for value in each), spread(ratio, lambda one: f"{one:.2f}")]
+    return [
+        question,
+        *(spread(value, lambda ms: f"{ms:.0f}") for value in each),
+        spread(ratio, lambda one: f"{one:.2f}"),
+    ]

@@ -7,9 +7,10 @@ import time
 
 import process
 import servers
-from bench import directory
 from servers import Dashpot
 from table import count, print_table, spread
+
+from bench import directory
 
 DISKS = [1, 10, 100, 1_000]
 CONNECTIONS = {"dashpot": 1_000, "nbdkit": 100, "qemu-nbd": 100}
@@ -37,7 +38,9 @@ def disks(bench):
     for n in DISKS:
         of = lambda figure, form: spread(samples.spread(n, "dashpot", figure), form)
         rows.append([n, of("start_ms", count), of("rss_bytes", count), per_disk(samples, n)])
-    print_table("scale: disks in one daemon", ["disks", "start ms", "RSS bytes", "own bytes per disk beyond the first"], rows)
+    print_table(
+        "scale: disks in one daemon", ["disks", "start ms", "RSS bytes", "own bytes per disk beyond the first"], rows
+    )
 
 
 def per_disk(samples, n):
@@ -50,7 +53,11 @@ def start_with(n):
     with directory() as place:
         began = time.monotonic()
         with Dashpot(place, disks) as server:
-            return {"start_ms": (time.monotonic() - began) * 1e3, "rss_bytes": process.memory_bytes(server.pid), "anon_bytes": anonymous(server)}
+            return {
+                "start_ms": (time.monotonic() - began) * 1e3,
+                "rss_bytes": process.memory_bytes(server.pid),
+                "anon_bytes": anonymous(server),
+            }
 
 
 def anonymous(server):
@@ -105,4 +112,7 @@ def quiet(pid, seconds):
     """The activity of an idle process, per second."""
     woken, cpu = process.wake_ups(pid), process.cpu_ns(pid)
     time.sleep(seconds)
-    return {"wake_ups": (process.wake_ups(pid) - woken) / seconds, "cpu_us": (process.cpu_ns(pid) - cpu) / 1e3 / seconds}
+    return {
+        "wake_ups": (process.wake_ups(pid) - woken) / seconds,
+        "cpu_us": (process.cpu_ns(pid) - cpu) / 1e3 / seconds,
+    }

@@ -155,10 +155,17 @@ def qemu_nbd(directory, kind, image, name):
 def qemu_storage_daemon(directory, kind, image, name):
     server = Server(name, directory, kind)
     place = f"unix,addr.path={server.socket}" if kind == "unix" else f"inet,addr.host=127.0.0.1,addr.port={server.port}"
-    return server.start([
-        "qemu-storage-daemon", "--blockdev", f"{image},node-name=disk", "--nbd-server", f"addr.type={place}",
-        "--export", "type=nbd,id=export,node-name=disk,name=,writable=on",
-    ])
+    return server.start(
+        [
+            "qemu-storage-daemon",
+            "--blockdev",
+            f"{image},node-name=disk",
+            "--nbd-server",
+            f"addr.type={place}",
+            "--export",
+            "type=nbd,id=export,node-name=disk,name=,writable=on",
+        ]
+    )
 
 
 def null_image():

@@ -61,12 +61,16 @@ def main():
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="make soak ARGS=", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=60, metavar="N", help="how long [60]")
     parser.add_argument("--record", action="store_true", help="record the device instead of watching it")
     arguments = parser.parse_args()
     if arguments.minutes < MIN_MINUTES:
-        parser.error(f"--minutes {arguments.minutes:g}: give {MIN_MINUTES} or more; the first ones tell nothing of growth")
+        parser.error(
+            f"--minutes {arguments.minutes:g}: give {MIN_MINUTES} or more; the first ones tell nothing of growth"
+        )
     return arguments
 
 
@@ -162,8 +166,10 @@ class Soak:
         checks = {
             f"{self.seen()} I/Os seen, {self.finished()} finished by the device": self.seen() == self.finished() > 0,
             f"{self.lost()} events lost": self.lost() == 0,
-            f"memory after {SETTLED_S} s {settled[0] >> 10} KiB, then at most {max(settled) >> 10}, at last {settled[-1] >> 10}":
-                max(settled) <= settled[0] + GROWTH_BYTES,
+            f"memory after {SETTLED_S} s {settled[0] >> 10} KiB, then at most {max(settled) >> 10}, at last {settled[-1] >> 10}": max(
+                settled
+            )
+            <= settled[0] + GROWTH_BYTES,
             f"exit status {self.watch.returncode}": self.watch.returncode == 0,
             f"instances left behind: {', '.join(left) or 'none'}": not left,
         }
@@ -212,14 +218,22 @@ class RecordSoak(Soak):
     def judge(self):
         settled = [size for when, size in self.memory if when > SETTLED_S]
         finished = self.finished()
-        asked = subprocess.run([DASHPOT, "stat", "disk.ops", "--in", self.recording, "--json"], capture_output=True, text=True)
+        asked = subprocess.run(
+            [DASHPOT, "stat", "disk.ops", "--in", self.recording, "--json"], capture_output=True, text=True
+        )
         answer = json.loads(asked.stdout) if asked.returncode == 0 else {"count": 0, "lost": 0}
         checks = {
-            f"{answer['count']} I/Os counted and {answer['lost']} lost, {finished} finished by the device":
-                answer["count"] + answer["lost"] == finished > 0,
+            f"{answer['count']} I/Os counted and {answer['lost']} lost, {finished} finished by the device": answer[
+                "count"
+            ]
+            + answer["lost"]
+            == finished
+            > 0,
             f"{self.most_bytes} bytes at most of {KEEP_BYTES}": self.most_bytes <= KEEP_BYTES,
-            f"memory after {SETTLED_S} s {settled[0] >> 20} MiB, then at most {max(settled) >> 20}, at last {settled[-1] >> 20}":
-                max(settled) <= settled[0] + RECORDER_GROWTH_BYTES,
+            f"memory after {SETTLED_S} s {settled[0] >> 20} MiB, then at most {max(settled) >> 20}, at last {settled[-1] >> 20}": max(
+                settled
+            )
+            <= settled[0] + RECORDER_GROWTH_BYTES,
             f"exit status {self.watch.returncode}": self.watch.returncode == 0,
         }
         for what, held in checks.items():

@@ -7,10 +7,11 @@ import os
 import tempfile
 
 import servers
-from bench import directory
 from load import load
 from servers import Dashpot
 from table import count, micros, print_table, spread
+
+from bench import directory
 
 PEERS = ["nbdkit", "qemu-nbd null", "qemu-nbd raw", "qsd null", "qsd raw"]
 SERVERS = ["dashpot", *PEERS]
@@ -81,8 +82,12 @@ def unit(bench, running, cell, name):
 def report(samples):
     for figure, form, title, more in [
         ("iops", count, "speed: IOPS at no delay (ratio to the best peer; above 1 dashpot is faster)", []),
-        ("cpu_ns", micros, "speed: CPU time of the server per I/O in us, and dashpot's instructions (ratio to the peer with the most IOPS; below 1 dashpot is cheaper)",
-         ["instructions", "ratio"]),
+        (
+            "cpu_ns",
+            micros,
+            "speed: CPU time of the server per I/O in us, and dashpot's instructions (ratio to the peer with the most IOPS; below 1 dashpot is cheaper)",
+            ["instructions", "ratio"],
+        ),
     ]:
         rows = []
         for cell in cells():
@@ -90,7 +95,10 @@ def report(samples):
             shown = [spread(samples.spread(cell, name, figure), form) for name in SERVERS]
             rows.append([cell, *shown, ratio(samples, cell, figure, best), best or "-"])
             if figure == "cpu_ns":
-                rows[-1] += [spread(samples.spread(cell, "dashpot", "instructions"), count), ratio(samples, cell, "instructions", best)]
+                rows[-1] += [
+                    spread(samples.spread(cell, "dashpot", "instructions"), count),
+                    ratio(samples, cell, "instructions", best),
+                ]
         print_table(title, ["cell", *SERVERS, "ratio", "best peer", *more], rows)
 
 

@@ -26,7 +26,8 @@ def print_table(title, columns, rows):
     widths = [max(map(len, column)) for column in zip(*rows)]
     print(f"\n{title}")
     for row in rows:
-        first, *rest = (text.ljust(width) if at == 0 else text.rjust(width)
-                        for at, (text, width) in enumerate(zip(row, widths)))
+        first, *rest = (
+            text.ljust(width) if at == 0 else text.rjust(width) for at, (text, width) in enumerate(zip(row, widths))
+        )
         print("  ".join([first, *rest]).rstrip())
     print(flush=True)

@@ -29,7 +29,16 @@ class Daemon:
     def __init__(self, directory):
         self.api, self.nbd = (f"{directory}/{name}.sock" for name in ("api", "nbd"))
         ready = f"{directory}/ready"
-        words = ["-d", "d=ram,size=64M", "--nbd", f"unix:{self.nbd}", "--api", f"unix:{self.api}", "--ready-file", ready]
+        words = [
+            "-d",
+            "d=ram,size=64M",
+            "--nbd",
+            f"unix:{self.nbd}",
+            "--api",
+            f"unix:{self.api}",
+            "--ready-file",
+            ready,
+        ]
         self.process = process.start([DASHPOT, "serve", *words], stderr=subprocess.DEVNULL)
         self.run("status", "--wait", "20s")
 
@@ -50,8 +59,7 @@ class Daemon:
 
 
 def kept(daemon, delay_ms):
-    """Arms a rule that does what it says, and asks `proof --check` and `check` about it: neither may call it broken.
-    """
+    """Arms a rule that does what it says, and asks `proof --check` and `check` about it: neither may call it broken."""
     daemon.arm("-D", f"{delay_ms}ms", "--name", "slow")
     while json.loads(daemon.run("list", "--json").stdout)[0]["held"] < ENOUGH:
         daemon.load(delay_ms)
@@ -132,7 +140,9 @@ def main():
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="runs of each case [20]")
     runs = parser.parse_args().runs
     load = os.getloadavg()[0]
-    print(f"{os.cpu_count()} CPUs, load average {load:.1f} before, {runs} runs, at least {ENOUGH} I/Os of depth {DEPTH}")
+    print(
+        f"{os.cpu_count()} CPUs, load average {load:.1f} before, {runs} runs, at least {ENOUGH} I/Os of depth {DEPTH}"
+    )
     table, reasons = collections.defaultdict(collections.Counter), []
     with tempfile.TemporaryDirectory(prefix="dashpot.") as directory:
         daemon = Daemon(pathlib.Path(directory))

@@ -5,10 +5,11 @@ import contextlib
 import pathlib
 
 import servers
-from bench import directory
 from load import load
 from servers import Dashpot
 from table import count, micros, print_table, spread
+
+from bench import directory
 
 LONE = "lone disk"
 POLICIES = ["through", "none", "openzfs", "legacy"]
@@ -38,7 +39,9 @@ def run(bench):
         place = stack.enter_context(directory())
         lab = pathlib.Path(place) / "lab.toml"
         lab.write_text("".join(pool(policy) for policy in POLICIES))
-        server = stack.enter_context(Dashpot(place, [f"{EXPORTS[LONE]}=ram,size={servers.SIZE}"], ["--shards", "1", lab]))
+        server = stack.enter_context(
+            Dashpot(place, [f"{EXPORTS[LONE]}=ram,size={servers.SIZE}"], ["--shards", "1", lab])
+        )
         for export in EXPORTS.values():
             server.fill(export)
         samples = bench.measure("volumes", CELLS, WAYS, lambda cell, way: unit(bench, server, cell, way))
@@ -71,7 +74,9 @@ def promise(bench, samples):
         held = lambda one, other: samples.ratio(cell, "cpu_ns", one, other)
         through = held("through", LONE)
         if through:
-            bench.at_most("a volume of one disk under through: CPU per I/O over a lone disk's", name(cell), through.median, 1.5)
+            bench.at_most(
+                "a volume of one disk under through: CPU per I/O over a lone disk's", name(cell), through.median, 1.5
+            )
         if cell[0] == "read":
             continue
         for policy in POLICIES[1:]:

@@ -29,7 +29,9 @@ BUCKET = 0.022
 
 def run(claims):
     title(f"a loop device of `dashpot attach`, at a depth of {DEPTH}")
-    missing = [tool for tool in TOOLS if shutil.which(tool) is None] + [node for node in NODES if not os.path.exists(node)]
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None] + [
+        node for node in NODES if not os.path.exists(node)
+    ]
     if missing or os.geteuid() != 0:
         print(f"\n  skipped: {', '.join(missing) or 'root'} is missing")
         return
@@ -46,7 +48,10 @@ def measure(claims, lab, node, direction, delay_ms):
     lab.ask("reset")
     lab.ask("inject", "d", "-D", f"{delay_ms}ms", "-T", direction)
     rounds = [looked_at(lab, node, direction) for _ in range(ROUNDS)]
-    print(f"\n  {direction}s of {delay_ms} ms: latencies in ms, then I/Os per second\n\n" + "".join(f"{it:>11}" for it in COLUMNS))
+    print(
+        f"\n  {direction}s of {delay_ms} ms: latencies in ms, then I/Os per second\n\n"
+        + "".join(f"{it:>11}" for it in COLUMNS)
+    )
     for figures in rounds:
         print("".join(f"{it:>11.3f}" for it in figures[:6]) + "".join(f"{it:>11.0f}" for it in figures[6:]))
     p50, rule, events, mean, stock, ours, iops, *rates = map(statistics.median, zip(*rounds))
@@ -63,9 +68,20 @@ def measure(claims, lab, node, direction, delay_ms):
 
 def looked_at(lab, node, direction):
     """Runs fio once, and returns the figures in the order of the columns."""
-    fio = started("fio", "--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k",
-                  f"--rw=rand{direction}", f"--iodepth={DEPTH}", "--time_based", f"--runtime={SECONDS}",
-                  f"--write_lat_log={lab.directory}/job", "--output-format=json")
+    fio = started(
+        "fio",
+        "--name=job",
+        f"--filename={node}",
+        "--ioengine=libaio",
+        "--direct=1",
+        "--bs=4k",
+        f"--rw=rand{direction}",
+        f"--iodepth={DEPTH}",
+        "--time_based",
+        f"--runtime={SECONDS}",
+        f"--write_lat_log={lab.directory}/job",
+        "--output-format=json",
+    )
     time.sleep(BEFORE)
     stock = started("iostat", "-dxyk", "-o", "JSON", node, str(LOOK), "1")
     counters = lab.start("iostat", "-x", "--json", "-d", node, str(LOOK), "2")
@@ -77,10 +93,15 @@ def looked_at(lab, node, direction):
     (rule,) = lab.json("list")
     fios, ours = job[direction], interval[f"{direction}s"]
     return (
-        median_of(lab.directory / "job_lat.1.log"), rule["achieved"]["p50_ns"] / 1e6,
-        latencies["latency"]["p50_ns"] / 1e6, fios["lat_ns"]["mean"] / 1e6,
-        row[f"{direction[0]}_await"], ours["mean_ns"] / 1e6,
-        fios["iops"], row[f"{direction[0]}/s"], ours["ops_per_s"],
+        median_of(lab.directory / "job_lat.1.log"),
+        rule["achieved"]["p50_ns"] / 1e6,
+        latencies["latency"]["p50_ns"] / 1e6,
+        fios["lat_ns"]["mean"] / 1e6,
+        row[f"{direction[0]}_await"],
+        ours["mean_ns"] / 1e6,
+        fios["iops"],
+        row[f"{direction[0]}/s"],
+        ours["ops_per_s"],
         latencies["latency"]["n"] / latencies["elapsed_ns"] * 1e9,
     )
 

@@ -33,14 +33,17 @@ class Lab:
 
     def text(self, overhead):
         """The lab file."""
-        workloads = "".join(f"""
+        workloads = "".join(
+            f"""
 [workload.job{job}]
 target  = "tank/v"
 block   = "8K"
 pattern = "sequential"
 region  = "{16 * job}M..{16 * (job + 1)}M"
 inside  = "100us"
-""" for job in range(self.jobs))
+"""
+            for job in range(self.jobs)
+        )
         return f"""[disk.ram0]
 store   = "null"
 size    = "8G"
@@ -52,7 +55,7 @@ disks = ["ram0"]
 ram   = "6G"
 aggregation = "off"
 zfs_dirty_data_max = "64M"
-txg_overhead = "{'on' if overhead else 'off'}"
+txg_overhead = "{"on" if overhead else "off"}"
 
 [volume."tank/v"]
 size  = "1G"
@@ -78,15 +81,19 @@ def summary(outcome):
     count = sum(one["n"] for one in writes)
     mean = sum(one["n"] * one["mean_ns"] for one in writes) / count
     squares = sum(one["n"] * (one["stddev_ns"] ** 2 + one["mean_ns"] ** 2) for one in writes) / count
-    deviation = math.sqrt(max(0, squares - mean ** 2))
+    deviation = math.sqrt(max(0, squares - mean**2))
     buckets = sorted((bucket["upto_ns"], bucket["count"]) for one in writes for bucket in one["histogram"])
     seconds = (outcome["elapsed_ns"] - outcome["warmup_ns"]) / 1e9
     times = (mean, deviation, percentile(buckets, count, 50), percentile(buckets, count, 99))
     [txgs] = outcome["reports"][0]["output"]
     # The first txg is smaller than the others.
     done = [txg for txg in txgs if txg["state"] == "C"][1:]
-    return (f"{count / seconds:.0f}", *(f"{three(time / 1e6)} ms" for time in times),
-            span([txg["dirty_bytes"] / 1e6 for txg in done]), span([txg["sync_ns"] / 1e9 for txg in done]))
+    return (
+        f"{count / seconds:.0f}",
+        *(f"{three(time / 1e6)} ms" for time in times),
+        span([txg["dirty_bytes"] / 1e6 for txg in done]),
+        span([txg["sync_ns"] / 1e9 for txg in done]),
+    )
 
 
 def percentile(buckets, count, percent):

@@ -20,15 +20,27 @@ class Fio:
     def __init__(self, uri, direction, seconds=SECONDS):
         self.direction = direction
         self.process = subprocess.Popen(
-            ["fio", "--name=job1", "--ioengine=nbd", f"--uri={uri}", f"--rw={direction}", "--blocksize=4k",
-             f"--iodepth={DEPTH}", "--size=1G", "--time_based", f"--runtime={seconds}", "--output-format=json"],
-            stdout=subprocess.PIPE, text=True,
+            [
+                "fio",
+                "--name=job1",
+                "--ioengine=nbd",
+                f"--uri={uri}",
+                f"--rw={direction}",
+                "--blocksize=4k",
+                f"--iodepth={DEPTH}",
+                "--size=1G",
+                "--time_based",
+                f"--runtime={seconds}",
+                "--output-format=json",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def iops(self):
         text, _ = self.process.communicate()
         assert self.process.returncode == 0
-        (job,) = json.loads(text[text.index("{"):])["jobs"]
+        (job,) = json.loads(text[text.index("{") :])["jobs"]
         return job[self.direction]["iops"]
 
 
@@ -53,8 +65,10 @@ def delayed(claims, lab, direction, delay_ms, article):
     print("\n" + table)
     lab.command("list")
     (rule,) = lab.json("list")
-    beside(f"median {rule['achieved']['p50_ns'] / 1e6:.3f} ms\n{iops:.0f} IOPS (fio)",
-           f"median {delay_ms}.07 ms\n{article} IOPS (fio)")
+    beside(
+        f"median {rule['achieved']['p50_ns'] / 1e6:.3f} ms\n{iops:.0f} IOPS (fio)",
+        f"median {delay_ms}.07 ms\n{article} IOPS (fio)",
+    )
     claims.near("the median in ms", rule["achieved"]["p50_ns"] / 1e6, delay_ms, 0.01)
     claims.near("IOPS", iops, DEPTH * 1000 / delay_ms, 0.05)
     claims("every I/O was held", rule["held"] == rule["matched"])

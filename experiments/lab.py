@@ -57,8 +57,18 @@ class Daemon:
         self.directory = pathlib.Path(directory)
         self.environment = {**os.environ, "DASHPOT_API": f"unix:{directory}/api.sock"}
         self.process = subprocess.Popen(
-            [DASHPOT, "serve", *words, "--nbd", f"unix:{directory}/nbd.sock", "--api", f"unix:{directory}/api.sock",
-             "--ready-file", f"{directory}/ready"], stdout=subprocess.DEVNULL,
+            [
+                DASHPOT,
+                "serve",
+                *words,
+                "--nbd",
+                f"unix:{directory}/nbd.sock",
+                "--api",
+                f"unix:{directory}/api.sock",
+                "--ready-file",
+                f"{directory}/ready",
+            ],
+            stdout=subprocess.DEVNULL,
         )
         while not (self.directory / "ready").exists():
             if self.process.poll() is not None:

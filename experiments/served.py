@@ -38,8 +38,10 @@ class Seen:
     def shares(self):
         """The percentages of writes that are fast, that wait for about 10 ms, and that wait longer."""
         edges = (0, self.FAST_NS, self.DELAYED_NS, 1 << 64)
-        return [100 * sum(count for start, count in self.octaves.items() if low <= start < high) / self.n
-                for low, high in zip(edges, edges[1:])]
+        return [
+            100 * sum(count for start, count in self.octaves.items() if low <= start < high) / self.n
+            for low, high in zip(edges, edges[1:])
+        ]
 
 
 def lab_of(policy):
@@ -62,8 +64,19 @@ def octave_of(ns):
 
 def served(policy):
     with serving(LABS / f"{lab_of(policy)}.toml") as daemon:
-        client = daemon.start("load", daemon.uri(VOLUME), "--depth", str(THREADS), "--write", "100%", "--block", BLOCK,
-                              "--sequential", "--time", f"{WARM_UP_SECONDS + SECONDS + SPARE_SECONDS}s")
+        client = daemon.start(
+            "load",
+            daemon.uri(VOLUME),
+            "--depth",
+            str(THREADS),
+            "--write",
+            "100%",
+            "--block",
+            BLOCK,
+            "--sequential",
+            "--time",
+            f"{WARM_UP_SECONDS + SECONDS + SPARE_SECONDS}s",
+        )
         time.sleep(WARM_UP_SECONDS)
         total = daemon.json("quantize", "--layer", "volume", "--for", f"{SECONDS}s")["total"]
         client.terminate()
@@ -76,7 +89,9 @@ def compare(claims, policy, here, there):
     """Checks the claim that the served pool and the simulated pool gave about the same figures."""
     claims.near(f"{policy}: IOPS, served and simulated", here.iops, there.iops, 0.10)
     for band, ours, theirs in zip(("fast", "about 10 ms", "longer"), here.shares(), there.shares()):
-        claims(f"{policy}: {band}: {ours:.1f} % served, {theirs:.1f} % simulated, within 2 points", abs(ours - theirs) <= 2)
+        claims(
+            f"{policy}: {band}: {ours:.1f} % served, {theirs:.1f} % simulated, within 2 points", abs(ours - theirs) <= 2
+        )
     if there.p50_ns > 5 * MS:
         claims.near(f"{policy}: p50 in ms, served and simulated", here.p50_ns / MS, there.p50_ns / MS, 0.10)
 
@@ -84,13 +99,16 @@ def compare(claims, policy, here, there):
 def table_of(seen):
     table = Table("write-throttle.md", "served", ["throttle", "", "IOPS", "below 4.1 ms", "to 131 ms", "longer", "p50"])
     for (policy, way), counted in seen.items():
-        table.add(policy, way, f"{counted.iops:,.0f}", *(f"{share:.1f}%" for share in counted.shares()), span(counted.p50_ns))
+        table.add(
+            policy, way, f"{counted.iops:,.0f}", *(f"{share:.1f}%" for share in counted.shares()), span(counted.p50_ns)
+        )
     return table
 
 
 def draw(seen):
     """Draws a panel for each throttle, with the served and the simulated pool; both axes are logarithmic."""
     import matplotlib
+
     matplotlib.use("svg")
     from matplotlib import pyplot
 
@@ -111,7 +129,9 @@ def outline(panel, counted, **style):
     """Draws the counts as steps, one for each octave; the first step has all that took less than 1 us."""
     starts = [0, *(1_000 << number for number in range(24))]
     edges = [500, *starts[1:], 1_000 << 24]
-    panel.stairs([counted.octaves.get(start, 0) for start in starts], [edge / MS for edge in edges], baseline=BASE, **style)
+    panel.stairs(
+        [counted.octaves.get(start, 0) for start in starts], [edge / MS for edge in edges], baseline=BASE, **style
+    )
 
 
 def run(claims, write=False):

@@ -55,7 +55,9 @@ def of_row(name, lab):
 
 
 def outcome_of(path):
-    done = subprocess.run([DASHPOT, "sim", path, "--json", "--report", "txgs"], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [DASHPOT, "sim", path, "--json", "--report", "txgs"], stdout=subprocess.PIPE, text=True, check=True
+    )
     return json.loads(done.stdout)[0]
 
 
@@ -109,7 +111,9 @@ class Table:
     def in_page(self):
         """The page with this table in its place."""
         marks = rf"(<!-- {self.name} -->\n).*?(<!-- end -->)"
-        return re.sub(marks, lambda found: found[1] + self.text() + found[2], self.page.read_text(), count=1, flags=re.S)
+        return re.sub(
+            marks, lambda found: found[1] + self.text() + found[2], self.page.read_text(), count=1, flags=re.S
+        )
 
     def write(self):
         self.page.write_text(self.in_page())
@@ -118,12 +122,17 @@ class Table:
         print(self.text(), flush=True)
         if write:
             self.write()
-        claims(f"docs/{self.page.name} has the table '{self.name}' of this run", self.in_page() == self.page.read_text())
+        claims(
+            f"docs/{self.page.name} has the table '{self.name}' of this run", self.in_page() == self.page.read_text()
+        )
 
 
 def first_cycle(claims):
-    table = Table("write-throttle.md", "first-cycle",
-                  ["delay", "at once", "delayed", "of these, KiB", "MiB/s then", "the article"])
+    table = Table(
+        "write-throttle.md",
+        "first-cycle",
+        ["delay", "at once", "delayed", "of these, KiB", "MiB/s then", "the article"],
+    )
     # The txg of 500 MiB is 7/8 full after 4.375 s, when the delays begin; they end with the sync, after 5 s.
     for name, lab, there, expected in [
         ("one at a time", "first-cycle-serial", "500 KB, less than 1 MB/s", 62),
@@ -139,8 +148,11 @@ def first_cycle(claims):
 
 
 def clients_of_one_speed(claims):
-    table = Table("write-throttle.md", "one-speed",
-                  ["throttle", "client", "below 1 µs", "to 12 ms", "to 200 ms", "longer", *SHAPE])
+    table = Table(
+        "write-throttle.md",
+        "one-speed",
+        ["throttle", "client", "below 1 µs", "to 12 ms", "to 200 ms", "longer", *SHAPE],
+    )
     for name, lab, speed, delayed in [
         ("legacy, each by itself", "legacy", "781 µs", 0),
         ("legacy, one at a time", "legacy-serial", "781 µs", 0),
@@ -157,7 +169,9 @@ def clients_of_one_speed(claims):
         counts = classes(latency)
         table.add(name, speed, *(f"{count:,}" for count in counts), *shape(latency))
         if delayed is not None:
-            claims.near(f"{name}, client at {speed}: 1 ms and more, of 64,000", between(latency, MS, 2**64), delayed, 0.02)
+            claims.near(
+                f"{name}, client at {speed}: 1 ms and more, of 64,000", between(latency, MS, 2**64), delayed, 0.02
+            )
     return [table]
 
 
@@ -167,8 +181,9 @@ def classes(latency):
 
 
 def flood(claims):
-    at_volume = Table("write-throttle.md", "flood-volume",
-                      ["throttle", "below 1 µs", "to 12 ms", "to 200 ms", "longer", *SHAPE])
+    at_volume = Table(
+        "write-throttle.md", "flood-volume", ["throttle", "below 1 µs", "to 12 ms", "to 200 ms", "longer", *SHAPE]
+    )
     at_client = Table("write-throttle.md", "flood-client", ["throttle", *SHAPE])
     expected = {
         "legacy, each by itself": (54_574, 8_433, 0, 992),
@@ -193,15 +208,23 @@ def flood(claims):
         for what, count, there in zip(("fast", "at 10 ms", "between", "blocked"), counts, expected.get(name, ())):
             if there:
                 claims.near(f"flood, {name}: {what} of 64,000", count, there, 0.02)
-        claims.near(f"flood, {name}: the mean at the client is N ÷ X", client["mean_ns"] / MS,
-                    1_000 / write_op["iops"] * 1_000, 0.02)
+        claims.near(
+            f"flood, {name}: the mean at the client is N ÷ X",
+            client["mean_ns"] / MS,
+            1_000 / write_op["iops"] * 1_000,
+            0.02,
+        )
     bare, legacy = outcomes[BARE]["client"], outcomes["legacy, each by itself"]["client"]
     claims.near(f"flood, {BARE}: p99 in ms", bare["p99_ns"] / MS, 78.1, 0.02)
-    claims(f"flood, {BARE}: its standard deviation is below a thousandth of legacy's",
-           bare["stddev_ns"] * 1_000 < legacy["stddev_ns"])
+    claims(
+        f"flood, {BARE}: its standard deviation is below a thousandth of legacy's",
+        bare["stddev_ns"] * 1_000 < legacy["stddev_ns"],
+    )
     openzfs = outcomes["openzfs"]["client"]
-    claims("flood, openzfs: its standard deviation is below a hundredth of legacy's, and above that without overhead",
-           bare["stddev_ns"] < openzfs["stddev_ns"] < legacy["stddev_ns"] / 100)
+    claims(
+        "flood, openzfs: its standard deviation is below a hundredth of legacy's, and above that without overhead",
+        bare["stddev_ns"] < openzfs["stddev_ns"] < legacy["stddev_ns"] / 100,
+    )
     return [at_volume, at_client]
 
 
@@ -217,8 +240,11 @@ def second_client(claims):
 
 
 def two_modes(claims):
-    table = Table("write-throttle.md", "two-modes",
-                  ["`zfs_dirty_data_max`", "`zfs_delay_scale`", "below 1 µs", "above 200 ms", *SHAPE])
+    table = Table(
+        "write-throttle.md",
+        "two-modes",
+        ["`zfs_dirty_data_max`", "`zfs_delay_scale`", "below 1 µs", "above 200 ms", *SHAPE],
+    )
     shares = {}
     for lab, most, scale in [
         ("bimodal-64m", "64M", "500us"),
@@ -240,26 +266,46 @@ def two_modes(claims):
 
 
 def amplification(claims):
-    table = Table("write-throttle.md", "amplification",
-                  ["blocks of the volume", "client", "writes of the client", "in the queues, each", "overhead",
-                   "at the disks, each", "overhead", "bytes, each"])
+    table = Table(
+        "write-throttle.md",
+        "amplification",
+        [
+            "blocks of the volume",
+            "client",
+            "writes of the client",
+            "in the queues, each",
+            "overhead",
+            "at the disks, each",
+            "overhead",
+            "bytes, each",
+        ],
+    )
     for lab, block in [("amplification", "8 KiB"), ("amplification-aligned", "128 KiB")]:
         for pattern in ("random", "sequential"):
             [pool] = simulate(lab + ("-sequential" if pattern == "sequential" else ""))["pools"]
             asked, at = pool["volumes"]["writes"], ("queued", "disks")
             overhead = {level: pool["overhead"][level]["writes"] for level in at}
             data = {level: (pool[level]["writes"] - overhead[level]) / asked for level in at}
-            table.add(block, pattern, f"{asked:,}",
-                      *(cell for level in at for cell in (f"{data[level]:.1f}", f"{overhead[level] / asked:.1f}")),
-                      f"{pool['amplification']['written_bytes']:.2f}")
+            table.add(
+                block,
+                pattern,
+                f"{asked:,}",
+                *(cell for level in at for cell in (f"{data[level]:.1f}", f"{overhead[level] / asked:.1f}")),
+                f"{pool['amplification']['written_bytes']:.2f}",
+            )
             blocks = 16 if block == "8 KiB" else 1
-            claims.near(f"{block}, {pattern}: zios of data in the queues for each write", data["queued"], 2 * blocks, 0.02)
+            claims.near(
+                f"{block}, {pattern}: zios of data in the queues for each write", data["queued"], 2 * blocks, 0.02
+            )
     return [table]
 
 
 def beside(claims):
-    table = Table("write-throttle.md", "beside",
-                  ["lab", "", "IOPS", "mean", "std. dev.", "p50", "p99", "dirty per txg, MB", "sync, s"])
+    table = Table(
+        "write-throttle.md",
+        "beside",
+        ["lab", "", "IOPS", "mean", "std. dev.", "p50", "p99", "dirty per txg, MB", "sync, s"],
+    )
     for lab in BESIDE:
         table.add(lab.name(), "OpenZFS", *lab.measured())
         for name, overhead in (("dashpot", True), ("no overhead", False)):
@@ -276,9 +322,23 @@ TUNINGS = [
 
 
 def tuning(claims):
-    table = Table("tuning.md", "tuning",
-                  ["tunable", "value", "written in the burst", "mean", "std. dev.", "p50", "p99", "max",
-                   "reads: p50", "p99", "max"])
+    table = Table(
+        "tuning.md",
+        "tuning",
+        [
+            "tunable",
+            "value",
+            "written in the burst",
+            "mean",
+            "std. dev.",
+            "p50",
+            "p99",
+            "max",
+            "reads: p50",
+            "p99",
+            "max",
+        ],
+    )
     written, slowest_read, mean = {}, {}, {}
     for name, values in TUNINGS:
         for value in values:
@@ -287,14 +347,20 @@ def tuning(claims):
             written[name, value] = writes["n"]
             mean[name, value] = writes["mean_ns"]
             slowest_read[name, value] = reads["p99_ns"]
-            table.add(f"`{name}`", value.strip('"'), f"{writes['n'] / 128:,.0f} MiB",
-                      *(span(writes[f"{figure}_ns"]) for figure in ("mean", "stddev", "p50", "p99", "max")),
-                      *(span(reads[f"{figure}_ns"]) for figure in ("p50", "p99", "max")))
+            table.add(
+                f"`{name}`",
+                value.strip('"'),
+                f"{writes['n'] / 128:,.0f} MiB",
+                *(span(writes[f"{figure}_ns"]) for figure in ("mean", "stddev", "p50", "p99", "max")),
+                *(span(reads[f"{figure}_ns"]) for figure in ("p50", "p99", "max")),
+            )
     for name, values in TUNINGS:
         amounts = [written[name, value] for value in values]
         order = sorted(amounts, reverse=name == "zfs_delay_scale")
-        claims(f"what is written in a burst {'falls' if name == 'zfs_delay_scale' else 'grows'} with {name}",
-               amounts == order and amounts[0] != amounts[-1])
+        claims(
+            f"what is written in a burst {'falls' if name == 'zfs_delay_scale' else 'grows'} with {name}",
+            amounts == order and amounts[0] != amounts[-1],
+        )
     name = "zfs_vdev_async_write_max_active"
     claims("more writes at the disk make reads wait", slowest_read[name, "20"] > slowest_read[name, "10"])
     return [table]
@@ -323,8 +389,9 @@ def publish(claims, write, drawn, name):
     if write:
         place.parent.mkdir(exist_ok=True)
         place.write_text(drawn.read_text())
-    claims(f"docs/pictures/{name} is the picture of this run",
-           place.exists() and place.read_text() == drawn.read_text())
+    claims(
+        f"docs/pictures/{name} is the picture of this run", place.exists() and place.read_text() == drawn.read_text()
+    )
 
 
 PARTS = [

@@ -32,8 +32,11 @@ export DM_DISABLE_UDEV=1 BELOW=brd
 def run(claims):
     title("ways to a block device: reads of 4 KiB without a delay, 32 at a time, and 64 with 100 ms")
     report(claims, "here, over RAM disks of dashpot", here(["loop", "nbdfuse"], 5))
-    report(claims, "in an emulated guest, over RAM disks of the kernel (brd)",
-           in_guest(["ram", "dm-delay", "loop", "nbd", "ublk", "nbdfuse"], 3))
+    report(
+        claims,
+        "in an emulated guest, over RAM disks of the kernel (brd)",
+        in_guest(["ram", "dm-delay", "loop", "nbd", "ublk", "nbdfuse"], 3),
+    )
 
 
 def here(ways, rounds):
@@ -68,19 +71,25 @@ def report(claims, where, lines):
         print(f"\n  {where}: {lines}")
         return
     ways = list(dict.fromkeys(way for _, way, *_ in lines))
-    iops, cpu = [{way: [float(words[at]) for words in lines if words[:2] == ["cost", way]] for way in ways} for at in (2, 3)]
+    iops, cpu = [
+        {way: [float(words[at]) for words in lines if words[:2] == ["cost", way]] for way in ways} for at in (2, 3)
+    ]
     delayed = {words[1]: [float(word) for word in words[2:]] for words in lines if words[0] == "delay"}
     print(f"\n  {where}\n\n  {'':<16}{'IOPS':>8}{'':>8}{'CPU of an I/O':>16}{'':>7}{'100 ms: first':>14}{'median':>11}")
     for way in ways:
         first, median = [f"{us / 1000:.2f}" for us in delayed.get(way, [])] or ["-", "-"]
-        print(f"  {NAMES.get(way, way):<16}{statistics.median(iops[way]):>8.0f}{ratio(iops, way):>7.2f}x"
-              f"{statistics.median(cpu[way]):>13.1f} us{ratio(cpu, way):>6.2f}x{first:>11} ms{median:>8} ms")
+        print(
+            f"  {NAMES.get(way, way):<16}{statistics.median(iops[way]):>8.0f}{ratio(iops, way):>7.2f}x"
+            f"{statistics.median(cpu[way]):>13.1f} us{ratio(cpu, way):>6.2f}x{first:>11} ms{median:>8} ms"
+        )
     print()
     ours = [way for way in ways if way not in KERNELS]
     claims("no delayed I/O of dashpot's is early", all(delayed[way][0] >= DELAY_US for way in ours))
     for way in ours:
         if way != BESIDE:
-            claims(f"{way} serves more IOPS than nbdfuse + loop, for less CPU time", ratio(iops, way) > 1 > ratio(cpu, way))
+            claims(
+                f"{way} serves more IOPS than nbdfuse + loop, for less CPU time", ratio(iops, way) > 1 > ratio(cpu, way)
+            )
 
 
 def ratio(figures, way):

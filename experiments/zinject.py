@@ -12,7 +12,6 @@ import threading
 import time
 
 import nbd
-
 from lab import beside, daemon, title
 
 SECONDS = 10
@@ -25,8 +24,13 @@ PAUSE = 0.0005
 Report = collections.namedtuple("Report", "rows avg stddev iops throughput")
 
 ARTICLE = {
-    "baseline": Report({256: 248, 512: 6204, 1024: 26218, 2048: 13070, 4096: 2474, 8192: 416, 16384: 56, 32768: 7},
-                       2025, 1609, 811, 99623),
+    "baseline": Report(
+        {256: 248, 512: 6204, 1024: 26218, 2048: 13070, 4096: 2474, 8192: 416, 16384: 56, 32768: 7},
+        2025,
+        1609,
+        811,
+        99623,
+    ),
     "10:1": Report({8192: 4177, 16384: 894, 32768: 807, 65536: 1}, 17080, 12448, 97, 12518),
     "10:16": Report({8192: 8836, 16384: 39, 32768: 11, 65536: 1, 131072: 1}, 10261, 3022, 148, 18463),
     "16:16": Report({8192: 29964, 16384: 1012, 32768: 117, 65536: 4}, 16391, 2128, 518, 64651),
@@ -62,8 +66,10 @@ def parse(text):
             rows[name][int(row[1])] = int(row[2])
         elif line.strip() in figures:
             name = line.strip()
-    return {name: Report({value: count for value, count in rows[name].items() if count}, *numbers)
-            for name, numbers in figures.items()}
+    return {
+        name: Report({value: count for value, count in rows[name].items() if count}, *numbers)
+        for name, numbers in figures.items()
+    }
 
 
 class Writer(threading.Thread):

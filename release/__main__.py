@@ -46,7 +46,9 @@ def main(programs, share, toolchain, out):
         made[f"{name}.tar.gz"] = gz(tar(with_parents(files), epoch, f"{name}/"))
         debug = (programs / each / "dashpot.debug").read_bytes()
         made[f"{name}-debug.tar.gz"] = gz(tar([Entry("dashpot.debug", debug)], epoch, f"{name}/"))
-        made[f"dashpot_{version}_{ARCHITECTURES[each]}.deb"] = debian(version, ARCHITECTURES[each], data, shared, texts, epoch)
+        made[f"dashpot_{version}_{ARCHITECTURES[each]}.deb"] = debian(
+            version, ARCHITECTURES[each], data, shared, texts, epoch
+        )
     made |= dict(wheels(version, built, texts, epoch))
     images = {ARCHITECTURES[each]: data for each, data in built.items()}
     made[f"dashpot-{version}.oci.tar"] = image(images, version, epoch)
@@ -68,11 +70,15 @@ def contents(folder):
 
 def documents(version, toolchain, epoch):
     """The text files that are packed with the program, by name."""
-    metadata = json.loads(cargo("metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"))
+    metadata = json.loads(
+        cargo("metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu")
+    )
     crates = parts.crates(metadata, tomllib.loads((ROOT / "Cargo.lock").read_text()))
     modules = parts.page_modules(json.loads((ROOT / "web/package-lock.json").read_text()))
     when = datetime.fromtimestamp(epoch, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    texts = {name: (ROOT / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md")}
+    texts = {
+        name: (ROOT / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md")
+    }
     texts["LICENSES-OF-PARTS"] = parts.licences(licensed(crates, modules))
     texts["dashpot.cdx.json"] = parts.cyclonedx(version, crates, modules, libraries(toolchain), when)
     return texts
@@ -143,7 +149,10 @@ def manual(entry):
 
 
 def copyright_of(texts):
-    return b"dashpot is licensed under MIT or Apache-2.0, as you choose. LICENSES-OF-PARTS has the licenses of its parts.\n\n" + texts["LICENSE-MIT"]
+    return (
+        b"dashpot is licensed under MIT or Apache-2.0, as you choose. LICENSES-OF-PARTS has the licenses of its parts.\n\n"
+        + texts["LICENSE-MIT"]
+    )
 
 
 def wheels(version, built, texts, epoch):

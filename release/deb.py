@@ -19,7 +19,7 @@ fi
 _PRERM = f"""#!/bin/sh
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl stop {' '.join(SERVICES)} || true
+    systemctl stop {" ".join(SERVICES)} || true
 fi
 """
 _POSTRM = """#!/bin/sh

@@ -15,12 +15,14 @@ _INDEX = "application/vnd.oci.image.index.v1+json"
 
 def root(program):
     """The files of the image. The image has /tmp, because dashpot puts sockets and tokens there."""
-    return with_parents([
-        Entry("dashpot", program, 0o755),
-        Entry("etc/passwd", f"dashpot:x:{USER}:{USER}::/tmp:/sbin/nologin\n".encode()),
-        Entry("etc/group", f"dashpot:x:{USER}:\n".encode()),
-        directory("tmp", 0o1777),
-    ])
+    return with_parents(
+        [
+            Entry("dashpot", program, 0o755),
+            Entry("etc/passwd", f"dashpot:x:{USER}:{USER}::/tmp:/sbin/nologin\n".encode()),
+            Entry("etc/group", f"dashpot:x:{USER}:\n".encode()),
+            directory("tmp", 0o1777),
+        ]
+    )
 
 
 def image(programs, version, epoch):

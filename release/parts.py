@@ -16,7 +16,9 @@ def crates(metadata, lock):
         if here in seen or "proc-macro" in _kinds(packages[here]):
             continue
         seen.add(here)
-        ahead += [each["pkg"] for each in nodes[here]["deps"] if any(kind["kind"] is None for kind in each["dep_kinds"])]
+        ahead += [
+            each["pkg"] for each in nodes[here]["deps"] if any(kind["kind"] is None for kind in each["dep_kinds"])
+        ]
     found = [packages[each] for each in seen if packages[each]["source"]]
     return [
         {**each, "checksum": sums.get((each["name"], each["version"]))}

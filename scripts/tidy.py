@@ -20,7 +20,14 @@ import tomllib
 from pathlib import Path
 
 from rust_source import (
-    PATH, TEST_FN, Reader, arrows_of, block_or_semicolon, circles_of, end_of_block, method_calls,
+    PATH,
+    TEST_FN,
+    Reader,
+    arrows_of,
+    block_or_semicolon,
+    circles_of,
+    end_of_block,
+    method_calls,
 )
 
 BASELINE = "scripts/tidy-baseline.toml"
@@ -355,7 +362,9 @@ class Help:
 
     def has(self, command, option):
         if command not in self.options:
-            self.options[command] = set(re.findall(r"(?<![\w-])(?:--[a-z][\w-]*|-[A-Za-z])\b", self.ask(*command.split())))
+            self.options[command] = set(
+                re.findall(r"(?<![\w-])(?:--[a-z][\w-]*|-[A-Za-z])\b", self.ask(*command.split()))
+            )
         return option in self.options[command]
 
     def nested(self, words):

@@ -12,7 +12,6 @@ import pathlib
 import shutil
 
 import pytest
-
 from conftest import BINARY, requires, run
 
 BASE = pathlib.Path("/run/dashpot-attached")

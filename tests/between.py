@@ -25,7 +25,7 @@ class Between:
 
     def carry(self, source, sink):
         with contextlib.suppress(OSError):
-            while (some := source.recv(1 << 16)):
+            while some := source.recv(1 << 16):
                 if not self.hangs.is_set():
                     sink.sendall(some)
             sink.shutdown(socket.SHUT_WR)

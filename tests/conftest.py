@@ -17,16 +17,13 @@ import threading
 import time
 
 import pytest
-
 import tracefs
 
 # Mount tracefs before the test modules are imported, because they look for it at their import.
 tracefs.mount()
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BINARY = os.environ.get("DASHPOT") or str(
-    ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug" / "dashpot"
-)
+BINARY = os.environ.get("DASHPOT") or str(ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug" / "dashpot")
 HANG_LIMIT = 120
 
 
@@ -49,7 +46,11 @@ def run(*command, code=0, env=None, stdin=""):
     """Runs a command to its end, checks its exit code, and returns its output."""
     done = subprocess.run(
         [str(word) for word in command],
-        capture_output=True, text=True, timeout=HANG_LIMIT, input=stdin, env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT,
+        input=stdin,
+        env={**os.environ, **(env or {})},
     )
     text = f"{' '.join(map(str, command))}\nexit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert code is None or done.returncode == code, text
@@ -80,7 +81,10 @@ class Daemon:
             command += ["--api", f"unix:{self.api}"]
         self.process = subprocess.Popen(
             [*command, "--ready-file", str(self.ready)],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT, cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
         )
         self.watchdog = threading.Timer(HANG_LIMIT, self.process.kill)
         self.watchdog.daemon = True
@@ -112,8 +116,11 @@ class Daemon:
     def start(self, *arguments):
         """Starts a command against this daemon. The caller reads its output."""
         return subprocess.Popen(
-            [BINARY, *map(str, arguments)], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [BINARY, *map(str, arguments)],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env={**os.environ, "DASHPOT_API": f"unix:{self.api}"},
         )
 

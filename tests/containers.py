@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, requires, run
 
 PROFILE = pathlib.Path("/usr/share/containers/seccomp.json")
@@ -88,16 +87,23 @@ class Container:
         config["root"] = {"path": "rootfs", "readonly": True}
         read_only = [("/usr", "/usr"), (os.path.abspath(BINARY), DASHPOT)]
         binds = [*((*pair, "ro") for pair in read_only), (str(self.work), "/work", "rw")]
-        config["mounts"] = [mount for mount in config["mounts"] if mount["destination"] != "/work"] + [
-            {"destination": at, "type": "bind", "source": source, "options": ["rbind", access]}
-            for source, at, access in binds
-        ] + [{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"}]
+        config["mounts"] = (
+            [mount for mount in config["mounts"] if mount["destination"] != "/work"]
+            + [
+                {"destination": at, "type": "bind", "source": source, "options": ["rbind", access]}
+                for source, at, access in binds
+            ]
+            + [{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"}]
+        )
         config["linux"]["seccomp"] = profile()
         self.adapt(config)
         path.write_text(json.dumps(config))
         self.started = subprocess.Popen(
-            [*self._runc(), "run", "--bundle", self.home, self.name], text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [*self._runc(), "run", "--bundle", self.home, self.name],
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def end(self):

@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 
 import pytest
-
 import tracefs
 from conftest import run
 from tracefs import TRACEFS
@@ -73,7 +72,10 @@ class Loop:
     def change_file(self):
         """Replaces the file of a read-only loop device by another of equal size, in one step, so that no
         other program can take the device."""
-        with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-test-") as file, open(self.path, "rb") as device:
+        with (
+            tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-test-") as file,
+            open(self.path, "rb") as device,
+        ):
             file.truncate(device.seek(0, os.SEEK_END))
             fcntl.ioctl(device, LOOP_CHANGE_FD, file.fileno())
 

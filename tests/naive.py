@@ -26,10 +26,24 @@ def of_zio(layer, io):
     late = waits.pop("lateness")
     at_device = sum(waits[part] for part in ("store", "hold")) + late + (waits["throttle"] or 0)
     return {
-        **waits, "late": late, "latency": at_device, "total": io["total_ns"], "device": io["device"], "op": io["op"],
-        "type": io["op"], "fua": "yes" if io["fua"] else "no", "client": io["client"], "size": io["length_bytes"],
-        "offset": io["offset_bytes"], "depth": io["depth"], "rule": io["rule"], "lane": io["lane"], "error": io["error"],
-        "class": io["class"], "txg": TXG[io["txg_syncing"]], "bytes": 0 if io["error"] else io["length_bytes"],
+        **waits,
+        "late": late,
+        "latency": at_device,
+        "total": io["total_ns"],
+        "device": io["device"],
+        "op": io["op"],
+        "type": io["op"],
+        "fua": "yes" if io["fua"] else "no",
+        "client": io["client"],
+        "size": io["length_bytes"],
+        "offset": io["offset_bytes"],
+        "depth": io["depth"],
+        "rule": io["rule"],
+        "lane": io["lane"],
+        "error": io["error"],
+        "class": io["class"],
+        "txg": TXG[io["txg_syncing"]],
+        "bytes": 0 if io["error"] else io["length_bytes"],
     }
 
 
@@ -38,9 +52,17 @@ def of_kernel(io):
     letters = io["rwbs"].lstrip("F")
     op = "zero" if letters.startswith("WZ") else OPERATIONS.get(letters[:1], "flush" if "F" in io["rwbs"] else "other")
     return {
-        "device": io["device"], "op": op, "type": io["rwbs"], "size": io["bytes"], "offset": 512 * io["sector"],
-        "latency": io["device_ns"], "total": io["total_ns"], "queue": io["queue_ns"], "pid": io["pid"],
-        "error": io["error"], "bytes": io["bytes"],
+        "device": io["device"],
+        "op": op,
+        "type": io["rwbs"],
+        "size": io["bytes"],
+        "offset": 512 * io["sector"],
+        "latency": io["device_ns"],
+        "total": io["total_ns"],
+        "queue": io["queue_ns"],
+        "pid": io["pid"],
+        "error": io["error"],
+        "bytes": io["bytes"],
     }
 
 
@@ -149,21 +171,25 @@ def condition(random, dimension, ios):
     """A random condition in words, and a function that says whether an I/O meets it."""
     value = random.choice([io[dimension] for io in ios if io.get(dimension) is not None])
     if dimension not in NUMBERS:
-        start = value[:random.randrange(1, len(value) + 1)]
-        words, meets = random.choice([
-            (f"={value}", lambda fact: fact == value),
-            (f"!={value}", lambda fact: fact != value),
-            (f"={start}*", lambda fact: fact.startswith(start)),
-        ])
+        start = value[: random.randrange(1, len(value) + 1)]
+        words, meets = random.choice(
+            [
+                (f"={value}", lambda fact: fact == value),
+                (f"!={value}", lambda fact: fact != value),
+                (f"={start}*", lambda fact: fact.startswith(start)),
+            ]
+        )
     else:
         unit = "ns" if dimension in TIMES else ""
         more = value + random.randrange(1, 1_000_000)
-        words, meets = random.choice([
-            (f">={value}{unit}", lambda fact: fact >= value),
-            (f"<={value}{unit}", lambda fact: fact <= value),
-            (f">{value}{unit}", lambda fact: fact > value),
-            (f"={value}{unit}", lambda fact: fact == value),
-            (f"!={value}{unit}", lambda fact: fact != value),
-            (f"={value}{unit}..{more}{unit}", lambda fact: value <= fact < more),
-        ])
+        words, meets = random.choice(
+            [
+                (f">={value}{unit}", lambda fact: fact >= value),
+                (f"<={value}{unit}", lambda fact: fact <= value),
+                (f">{value}{unit}", lambda fact: fact > value),
+                (f"={value}{unit}", lambda fact: fact == value),
+                (f"!={value}{unit}", lambda fact: fact != value),
+                (f"={value}{unit}..{more}{unit}", lambda fact: value <= fact < more),
+            ]
+        )
     return dimension + words, lambda io: io[dimension] is not None and meets(io[dimension])

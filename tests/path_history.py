@@ -110,8 +110,10 @@ def execute():
     # The new program would take two descriptors of one file for two files, and would not know that a rename of one
     # moves both. The caller has therefore left only one descriptor of each file open.
     print(*counts, flush=True)
-    os.execv(sys.executable, [sys.executable, __file__, str(draws.getrandbits(32)), inside, outside,
-                              str(steps), str(depth - 1), *words])
+    os.execv(
+        sys.executable,
+        [sys.executable, __file__, str(draws.getrandbits(32)), inside, outside, str(steps), str(depth - 1), *words],
+    )
 
 
 open_file()

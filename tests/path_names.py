@@ -72,7 +72,7 @@ for _ in range(steps):
     way = draws.choice(["absolute", "working", "directory", "below"])
     if way == "below":
         start = draws.choice(["/in", "/out"])
-        name = name[name.index("/", 1):]
+        name = name[name.index("/", 1) :]
     if not (has_below(start, name) if way == "below" else os.path.exists(name)):
         continue
     if way == "absolute":

@@ -9,7 +9,6 @@ import urllib.parse
 import urllib.request
 
 import pytest
-
 from conftest import HANG_LIMIT, ROOT, eventually
 
 MONITORING = ROOT / "monitoring"
@@ -24,16 +23,27 @@ class Prometheus:
             free.bind(("127.0.0.1", 0))
             self.address = "127.0.0.1:%d" % free.getsockname()[1]
         config = directory / "prometheus.yml"
-        config.write_text(json.dumps({
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": [str(MONITORING / "alerts.yml")],
-            "scrape_configs": [{"job_name": "dashpot", "static_configs": [{"targets": targets}]}],
-        }))
+        config.write_text(
+            json.dumps(
+                {
+                    "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                    "rule_files": [str(MONITORING / "alerts.yml")],
+                    "scrape_configs": [{"job_name": "dashpot", "static_configs": [{"targets": targets}]}],
+                }
+            )
+        )
         self.log = open(directory / "prometheus.log", "w+")
         self.process = subprocess.Popen(
-            ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={directory}/data",
-             f"--web.listen-address={self.address}", "--log.level=warn"],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
+            [
+                "prometheus",
+                f"--config.file={config}",
+                f"--storage.tsdb.path={directory}/data",
+                f"--web.listen-address={self.address}",
+                "--log.level=warn",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
         )
         eventually(lambda: self.is_ready(), "Prometheus is ready")
 

@@ -5,12 +5,11 @@ import math
 import urllib.request
 
 import pytest
-
 from conftest import HANG_LIMIT, run
 
 OPEN_METRICS = "application/openmetrics-text"
 # The boundaries that Prometheus sees, in seconds.
-LE = [2.0 ** power for power in range(-20, 6)]
+LE = [2.0**power for power in range(-20, 6)]
 
 
 def url_of(daemon):
@@ -59,7 +58,7 @@ def root_32(number):
     low, high = 0, 1 << (number.bit_length() // 32 + 1)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if middle ** 32 <= number else (low, middle - 1)
+        low, high = (middle, high) if middle**32 <= number else (low, middle - 1)
     return low
 
 
@@ -68,5 +67,5 @@ def layout():
     scaled = 10 ** (9 * 32)
     bounds = {root_32(scaled << k if k >= 0 else scaled >> -k) for k in range(-30 * 32, 11 * 32 + 1)}
     for k in range(43):
-        bounds |= {(unit << k) - 1 for unit in (1, 10 ** 3, 10 ** 6, 10 ** 9)} | {10 ** 6 << k}
+        bounds |= {(unit << k) - 1 for unit in (1, 10**3, 10**6, 10**9)} | {10**6 << k}
     return sorted(bound for bound in bounds if bound < 1 << 42) + [math.inf]

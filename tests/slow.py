@@ -14,7 +14,6 @@ import os
 import subprocess
 
 import pytest
-
 from conftest import eventually, requires, run
 from kernel import Loop
 

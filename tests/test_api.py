@@ -8,7 +8,6 @@ import subprocess
 import threading
 
 import pytest
-
 from conftest import BINARY, eventually, requires, run
 from wire import Wire
 
@@ -115,9 +114,13 @@ def test_whoever_looks_around_is_told_what_this_is(ask, path):
     assert "API of dashpot" in ask(path)[1]
 
 
-@pytest.mark.parametrize("path,body", [
-    ("/v1/events?limit=10001", None), ("/v1/disks/d/suspend", '{"for_ns": 0}'),
-])
+@pytest.mark.parametrize(
+    "path,body",
+    [
+        ("/v1/events?limit=10001", None),
+        ("/v1/disks/d/suspend", '{"for_ns": 0}'),
+    ],
+)
 def test_what_cannot_be_meant_is_refused(ask, path, body):
     status, said = ask(path, *([*JSON, "-d", body] if body else []))
     assert status == 422 and json.loads(said)["remedy"]
@@ -126,24 +129,34 @@ def test_what_cannot_be_meant_is_refused(ask, path, body):
 ESCAPES = "\x1b[2J\x1b[31mred\nrule 9 on d: kept"
 
 
-@pytest.mark.parametrize("request_body", [
-    {"rule": f"-D 1ms --client '{ESCAPES}'"},
-    {"rule": "-D 1ms --client '" + "x" * 2_000 + "'"},
-    {"rule": "-D 1ms", "pool": ESCAPES},
-    {"rule": "-D 1ms", "pool": "x" * 300},
-    {"rule": "-D 1ms", "name": ESCAPES},
-    {"rule": "-D 1ms", "name": "x" * 200},
-], ids=["glob", "long glob", "pool", "long pool", "name", "long name"])
+@pytest.mark.parametrize(
+    "request_body",
+    [
+        {"rule": f"-D 1ms --client '{ESCAPES}'"},
+        {"rule": "-D 1ms --client '" + "x" * 2_000 + "'"},
+        {"rule": "-D 1ms", "pool": ESCAPES},
+        {"rule": "-D 1ms", "pool": "x" * 300},
+        {"rule": "-D 1ms", "name": ESCAPES},
+        {"rule": "-D 1ms", "name": "x" * 200},
+    ],
+    ids=["glob", "long glob", "pool", "long pool", "name", "long name"],
+)
 def test_words_that_are_no_names_are_refused(ask, daemon, request_body):
     status, said = ask("/v1/disks/d/rules", *JSON, "-d", json.dumps(request_body))
     assert status == 422 and json.loads(said)["error"]
     assert daemon.rules() == {}
 
 
-@pytest.mark.parametrize("words", [
-    ["inject", ESCAPES, "-D", "1ms"],
-    ["clear", ESCAPES], ["iolatency", "-d", "\x1b[2Jd", "1", "1"], ["serve", "-d", "\x1b[2Jd=ram,size=1M"],
-], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["inject", ESCAPES, "-D", "1ms"],
+        ["clear", ESCAPES],
+        ["iolatency", "-d", "\x1b[2Jd", "1", "1"],
+        ["serve", "-d", "\x1b[2Jd=ram,size=1M"],
+    ],
+    ids=lambda words: words[0],
+)
 def test_nothing_from_outside_moves_the_cursor(daemon, words):
     done = daemon.cli(*words, code=None)
     assert done.returncode != 0
@@ -184,6 +197,7 @@ def test_clear_wants_a_word(daemon):
 
 
 # TCP.
+
 
 def test_strangers_keep_nobody_out(tcp):
     """Many clients without a token connect, send request after request, and never read the answers. The daemon keeps
@@ -229,10 +243,17 @@ def test_tcp_health_wants_nothing_and_says_nothing(tcp):
     assert curl(f"http://{tcp.address}/healthz") == (200, "ok\n")
 
 
-@pytest.mark.parametrize("header", [
-    "Host: evil.example", "Host: evil.example:80", "Origin: http://evil.example", "Origin: null",
-    "Origin: http://localhost:5173", "Origin: https://127.0.0.1",
-])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Host: evil.example",
+        "Host: evil.example:80",
+        "Origin: http://evil.example",
+        "Origin: null",
+        "Origin: http://localhost:5173",
+        "Origin: https://127.0.0.1",
+    ],
+)
 def test_tcp_refuses_foreign_pages(tcp, header):
     """The daemon must refuse requests that come through DNS rebinding or from other sites, even with the
     token."""
@@ -277,6 +298,7 @@ def test_a_socket_is_private_from_its_first_moment_on(serve, directory):
 
 # The command line over TCP.
 
+
 def cli(address, *words, code=0):
     return run(BINARY, *words, code=code, env={"DASHPOT_API": address})
 
@@ -305,7 +327,9 @@ def test_a_token_is_sent_to_nobody_else(tcp):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         asking = subprocess.Popen(
-            [BINARY, "--api", f"tcp:127.0.0.1:{port}", "status"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [BINARY, "--api", f"tcp:127.0.0.1:{port}", "status"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         peer, _ = other.accept()
         with peer, peer.makefile("rb") as request:

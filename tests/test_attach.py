@@ -11,7 +11,6 @@ import signal
 import subprocess
 
 import pytest
-
 from attached import BASE, attach, can_attach, can_write, own_loop, remains, sysfs  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
@@ -20,8 +19,15 @@ pytestmark = can_attach
 
 def fio(node, *options, code=0):
     """fio's figures for one job on a node."""
-    words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--output-format=json",
-             "--verify_state_save=0"]
+    words = [
+        "--name=job",
+        f"--filename={node}",
+        "--ioengine=libaio",
+        "--direct=1",
+        "--bs=4k",
+        "--output-format=json",
+        "--verify_state_save=0",
+    ]
     done = run("fio", *words, *options, code=code)
     return json.loads(done.stdout)["jobs"][0] if code == 0 else done
 
@@ -38,7 +44,10 @@ def test_the_device_is_what_the_disk_is(serve, attach):
     node, big, ro = [attach(daemon, disk) for disk in ("d", "big", "ro")]
     assert int(sysfs(node, "size")) * 512 == 64 << 20
     for name, value in [
-        ("logical_block_size", "512"), ("rotational", "0"), ("nr_requests", "128"), ("write_cache", "write back"),
+        ("logical_block_size", "512"),
+        ("rotational", "0"),
+        ("nr_requests", "128"),
+        ("write_cache", "write back"),
         ("max_sectors_kb", "1024"),
     ]:
         assert sysfs(node, f"queue/{name}") == value, name
@@ -222,7 +231,9 @@ def test_a_node_can_be_named_to_another_daemon(daemon, serve, attach):
     refused = other.cli("detach", "d", code=1).stderr
     assert f"'d' is not attached by dashpot: it attached {node} (d of the daemon at unix:{daemon.api})" in refused
     daemon.cli("inject", "d", "--hang", "-T", "read")
-    reader = subprocess.Popen(["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"], stderr=subprocess.PIPE)
+    reader = subprocess.Popen(
+        ["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"], stderr=subprocess.PIPE
+    )
     eventually(lambda: daemon.disk()["in_flight"] == 1, "a read that hangs")
     assert "--fail-held ends them with EIO" in other.cli("detach", node, code=1).stderr
     other.cli("detach", node, "--fail-held")
@@ -267,9 +278,14 @@ def test_a_killed_daemon_leaves_nothing_stuck(serve, attach, tmp_path):
 def test_a_killed_helper_leaves_nothing(daemon, attach, moment):
     helper = daemon.start("attach", "d", "--with", "loop")
     # Each run kills the helper at a different step.
-    steps = [lambda: True, lambda: any(BASE.glob("*")), lambda: any(BASE.glob("*/d")),
-             lambda: daemon.disk()["clients"], lambda: remains() and any("/dev/" in what for what in remains()),
-             lambda: helper.poll() is not None]
+    steps = [
+        lambda: True,
+        lambda: any(BASE.glob("*")),
+        lambda: any(BASE.glob("*/d")),
+        lambda: daemon.disk()["clients"],
+        lambda: remains() and any("/dev/" in what for what in remains()),
+        lambda: helper.poll() is not None,
+    ]
     eventually(lambda: steps[moment]() or helper.poll() is not None, "the step")
     helper.send_signal(signal.SIGKILL)
     helper.communicate(timeout=HANG_LIMIT)
@@ -284,8 +300,13 @@ def test_a_killed_helper_leaves_nothing(daemon, attach, moment):
 def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
     """Ctrl-C comes at a different step each time. `attach` must undo its work, if there was any."""
     helper = daemon.start("attach", "d", "--with", "loop")
-    steps = [lambda: any(BASE.glob("*")), lambda: any(BASE.glob("*/d")), lambda: daemon.disk()["clients"],
-             lambda: any("/dev/" in what for what in remains()), lambda: any(BASE.glob("*/record"))]
+    steps = [
+        lambda: any(BASE.glob("*")),
+        lambda: any(BASE.glob("*/d")),
+        lambda: daemon.disk()["clients"],
+        lambda: any("/dev/" in what for what in remains()),
+        lambda: any(BASE.glob("*/record")),
+    ]
     eventually(lambda: steps[moment]() or helper.poll() is not None, "the step")
     helper.send_signal(signal.SIGINT)
     said, _ = helper.communicate(timeout=HANG_LIMIT)
@@ -354,7 +375,9 @@ def test_a_record_that_cannot_be_read_is_left_alone(daemon, attach):
 
 
 def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
-    daemon = serve("-d", "d=ram,size=8M", "-d", "wide=ram,size=8M,block=64K", "-d", "odd=ram,size=1000", "-d", "ro=ram,size=8M,ro")
+    daemon = serve(
+        "-d", "d=ram,size=8M", "-d", "wide=ram,size=8M,block=64K", "-d", "odd=ram,size=1000", "-d", "ro=ram,size=8M,ro"
+    )
     node = attach(daemon)
     for words, expected in [
         (["attach", "d"], [f"it is {node} already", f"dashpot detach {node}"]),
@@ -408,7 +431,10 @@ def test_an_attachment_that_cannot_be_told_is_undone(daemon, attach, tmp_path, w
     at.mkdir()
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [BINARY, *[word.format(at=at) for word in words]], stdout=full, stderr=subprocess.PIPE, text=True,
+            [BINARY, *[word.format(at=at) for word in words]],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
             env={**os.environ, "DASHPOT_API": f"unix:{daemon.api}"},
         )
     assert done.returncode == 1 and "cannot print the node, so nothing is attached" in done.stderr

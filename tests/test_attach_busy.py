@@ -7,7 +7,6 @@ import re
 import signal
 
 import pytest
-
 from attached import attach, backing, can_attach, can_write, own_loop, remains, sysfs  # noqa: F401 (a fixture)
 from conftest import BINARY, eventually, requires, run
 
@@ -41,7 +40,9 @@ refused dmsetup create slow-$$ --table '0 2048 delay ram:1M 0 10'
 
 @requires("unshare")
 @pytest.mark.parametrize("node, module", [("fuse", "fuse"), ("loop-control", "loop")])
-def test_without_a_device_of_the_kernel_it_says_what_helps_and_what_works_without(daemon, attach, tmp_path, node, module):
+def test_without_a_device_of_the_kernel_it_says_what_helps_and_what_works_without(
+    daemon, attach, tmp_path, node, module
+):
     script = ["unshare", "--mount", "sh", "-ec", A_DEVICE_IS_MISSING, tmp_path, node]
     said = run(*script, env={"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}).stdout
     *refused, doctor = [line for line in said.splitlines() if "/dev/" in line]

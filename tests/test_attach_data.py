@@ -5,7 +5,6 @@ import os
 import subprocess
 
 import pytest
-
 from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, run
 

@@ -12,7 +12,6 @@ import subprocess
 import time
 
 import pytest
-
 from attached import BASE, attach, can_attach, can_write, own_loop, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
@@ -55,9 +54,25 @@ def none_waits_for_ever():
 
 def load(at):
     """Makes direct and buffered writes, with flushes, until they fail."""
-    words = ["fio", "--thread", f"--directory={at}", "--size=4M", "--rw=randwrite", "--bs=4k", "--time_based", "--runtime=600"]
-    jobs = ["--name=direct", "--ioengine=libaio", "--direct=1", "--iodepth=16", "--fsync=8", "--name=buffered",
-            "--fsync=16"]
+    words = [
+        "fio",
+        "--thread",
+        f"--directory={at}",
+        "--size=4M",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--time_based",
+        "--runtime=600",
+    ]
+    jobs = [
+        "--name=direct",
+        "--ioengine=libaio",
+        "--direct=1",
+        "--iodepth=16",
+        "--fsync=8",
+        "--name=buffered",
+        "--fsync=16",
+    ]
     return subprocess.Popen([*words, *jobs], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -113,7 +128,9 @@ def test_kills_at_random_moments_leave_nothing(serve, attach, tmp_path, rng, vic
             moment(rng)
             helper = daemon.start("detach", "d", *rng.choice([[], ["--fail-held"]]))
         moment(rng)
-        kill(*{"daemon": [daemon.pid], "helper": [helper.pid], "both": rng.sample([daemon.pid, helper.pid], 2)}[victims])
+        kill(
+            *{"daemon": [daemon.pid], "helper": [helper.pid], "both": rng.sample([daemon.pid, helper.pid], 2)}[victims]
+        )
         if victims == "helper":
             # If the killed helper has left a complete attachment, it must work. An incomplete attachment is removed.
             daemon.cli("reset")
@@ -125,8 +142,10 @@ def test_kills_at_random_moments_leave_nothing(serve, attach, tmp_path, rng, vic
 @pytest.mark.parametrize("victims", ["daemon", "helper", "both"])
 def test_kills_of_run_and_its_helper_leave_nothing(serve, attach, tmp_path, rng, victims):
     for _ in range(ROUNDS):
-        script = 'touch "$0/begun"; exec fio --thread --name=job --directory="$0" --size=4M --rw=randwrite --direct=1 ' \
+        script = (
+            'touch "$0/begun"; exec fio --thread --name=job --directory="$0" --size=4M --rw=randwrite --direct=1 '
             "--fsync=4 --time_based --runtime=600"
+        )
         words = [BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path]
         own = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if rng.random() < 0.75:
@@ -160,7 +179,9 @@ def test_settings_that_a_killed_helper_has_changed_are_restored(serve, attach, o
         assert helper.wait(HANG_LIMIT) == 0
         helper = daemon.start("detach", "d")
     then = settings(queue)
-    while helper.poll() is None and not (list(BASE.glob("*/record")) if last == "record" else has_changed(queue, last, then)):
+    while helper.poll() is None and not (
+        list(BASE.glob("*/record")) if last == "record" else has_changed(queue, last, then)
+    ):
         pass
     kill(helper.pid)
     helper.wait()
@@ -192,7 +213,9 @@ def ends_with_its_command(own):
 
 def children(pid):
     """The children of a process: those that run dashpot, and the others."""
-    listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, timeout=HANG_LIMIT)
+    listed = subprocess.run(
+        ["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, timeout=HANG_LIMIT
+    )
     all_of_them = list(map(int, listed.stdout.split()))
     helpers = [it for it in all_of_them if program(it) == os.path.realpath(BINARY)]
     return helpers, [it for it in all_of_them if it not in helpers]

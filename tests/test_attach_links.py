@@ -4,7 +4,6 @@ import os
 import subprocess
 
 import pytest
-
 from attached import LINKS, attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from test_attach_rights import user  # noqa: F401 (a fixture)
@@ -32,7 +31,9 @@ def test_a_link_leads_to_the_node_until_it_is_detached(serve, attach):
     assert not remains()
 
 
-@pytest.mark.parametrize("words", ["/dev/../dev/{name}", "/dev//{name}", "/dev/dashpot/./d", "{tmp}/link", "{tmp}/link-to-the-link"])
+@pytest.mark.parametrize(
+    "words", ["/dev/../dev/{name}", "/dev//{name}", "/dev/dashpot/./d", "{tmp}/link", "{tmp}/link-to-the-link"]
+)
 def test_detach_takes_any_path_of_the_device(serve, attach, tmp_path, words):
     daemon = serve("-d", "d=ram,size=8M")
     node = attach(daemon)

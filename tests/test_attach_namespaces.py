@@ -3,7 +3,6 @@
 import pathlib
 
 import pytest
-
 from attached import attach, backing, can_attach  # noqa: F401 (a fixture)
 from conftest import BINARY, requires, run
 

@@ -6,7 +6,6 @@ import re
 import subprocess
 
 import pytest
-
 from attached import attach, can_attach, remains, sysfs  # noqa: F401 (a fixture)
 from conftest import BINARY, requires, run
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 
 import pytest
-
 from attached import attach, can_attach, own_loop, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, open_to_all, requires, run
 
@@ -22,7 +21,9 @@ def test_without_privilege_it_says_what_works_without(daemon, attach):
     assert "needs root" in refused and "NBD" in refused
 
 
-@pytest.mark.parametrize("command", ["attach d", "mount d /mnt --mkfs", "mount d /mnt --fs xfs", "detach d", "dmsetup ls"])
+@pytest.mark.parametrize(
+    "command", ["attach d", "mount d /mnt --mkfs", "mount d /mnt --fs xfs", "detach d", "dmsetup ls"]
+)
 def test_root_is_said_before_tools_with_a_command_that_sudo_finds(command, daemon, directory):
     open_to_all(directory)
     own = directory / "my bin/dashpot"
@@ -78,7 +79,9 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
         run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
         assert credentials(daemon.pid)["Uid"] == [str(uid)] * 4
         said = run(BINARY, "status", "--api", f"unix:/tmp/dashpot-{uid}/api.sock", env=env).stdout
-        assert re.search(r"^serves devices of its own host: memory locked: (yes|no), I/O flusher: no$", said, re.M), said
+        assert re.search(r"^serves devices of its own host: memory locked: (yes|no), I/O flusher: no$", said, re.M), (
+            said
+        )
         subprocess.run([BINARY, "detach", "all"], env=env, check=True, timeout=HANG_LIMIT)
     finally:
         daemon.terminate()
@@ -152,7 +155,9 @@ def test_under_sudo_a_daemon_at_a_tcp_address_is_found_with_its_token(attach, us
 @requires("mkfs.ext4")
 def test_run_becomes_the_user_again_and_so_does_its_command(attach, user, tmp_path):
     uid, env = user
-    script = 'id -u; id -G; dd if=/dev/zero of="$DASHPOT_DEV" bs=4k count=1 oflag=direct && grep CapEff /proc/self/status'
+    script = (
+        'id -u; id -G; dd if=/dev/zero of="$DASHPOT_DEV" bs=4k count=1 oflag=direct && grep CapEff /proc/self/status'
+    )
     words = [BINARY, "run", "--attach", "-d", "d=ram,size=8M", "--", "sh", "-c", script]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=HANG_LIMIT)
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,6 @@ import signal
 import subprocess
 
 import pytest
-
 from attached import LINKS, attach, can_attach, remains, sysfs  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from pools import POLICIES, VOLUME, lab
@@ -46,8 +45,12 @@ def test_the_device_is_what_the_volume_is(serve, attach, directory, block):
     assert int(sysfs(node, "size")) * 512 == 48 << 20
     granularity = {"512": 512, "8K": 8192, "128K": 128 << 10}[block]
     for name, value in [
-        ("logical_block_size", "512"), ("rotational", "0"), ("nr_requests", "128"), ("write_cache", "write back"),
-        ("max_sectors_kb", "1024"), ("discard_granularity", str(granularity)),
+        ("logical_block_size", "512"),
+        ("rotational", "0"),
+        ("nr_requests", "128"),
+        ("write_cache", "write back"),
+        ("max_sectors_kb", "1024"),
+        ("discard_granularity", str(granularity)),
     ]:
         assert sysfs(node, f"queue/{name}") == value, name
     assert int(sysfs(node, "queue/discard_max_bytes")) > 0 and sysfs(node, "ro") == "0"
@@ -76,7 +79,7 @@ def test_bytes_flushes_zeroes_and_discards_arrive_as_such(serve, attach, directo
     assert completed(daemon)["zero"] == 1
     with open(node, "rb") as device:
         found = device.read(32768)
-    parts = [found[at:at + 4096] == bytes(4096) for at in range(0, 32768, 4096)]
+    parts = [found[at : at + 4096] == bytes(4096) for at in range(0, 32768, 4096)]
     assert parts == [False, False, True, True, False, True, False, False]
     daemon.cli("detach", node)
 
@@ -87,7 +90,9 @@ def test_what_fio_has_written_at_depth_it_finds(serve, attach, directory, policy
     path, _ = lab(directory, policy)
     daemon = serve(path)
     node = attach(daemon, VOLUME)
-    job = fio(node, "--rw=randwrite", "--iodepth=64", "--bsrange=512-64k", "--verify=crc32c", "--size=24M", "--fsync=16")
+    job = fio(
+        node, "--rw=randwrite", "--iodepth=64", "--bsrange=512-64k", "--verify=crc32c", "--size=24M", "--fsync=16"
+    )
     assert job["error"] == 0
     daemon.cli("detach", node)
 
@@ -130,7 +135,10 @@ def test_shutdown_fails_what_is_held(serve, attach, directory, op):
     daemon = serve(path)
     node = attach(daemon, VOLUME)
     hang(daemon, op)
-    words = {"read": [f"if={node}", "of=/dev/null", "iflag=direct"], "write": ["if=/dev/zero", f"of={node}", "oflag=direct"]}
+    words = {
+        "read": [f"if={node}", "of=/dev/null", "iflag=direct"],
+        "write": ["if=/dev/zero", f"of={node}", "oflag=direct"],
+    }
     process = subprocess.Popen(["dd", "bs=4k", "count=1", *words[op]], stderr=subprocess.DEVNULL)
     eventually(lambda: daemon.volume()["in_flight"] == 1, f"a {op} that hangs")
     daemon.stop()
@@ -202,8 +210,13 @@ def test_only_a_volume_that_writes_through_to_files_has_an_identity(serve, direc
 
     plain = identity()
     assert plain and identity() == plain
-    for policy, store in [("none", "file:{disk}.img"), ("openzfs", "file:{disk}.img"), ("legacy", "file:{disk}.img"),
-                          ("through", "ram"), ("through", "lossy:file:{disk}.img")]:
+    for policy, store in [
+        ("none", "file:{disk}.img"),
+        ("openzfs", "file:{disk}.img"),
+        ("legacy", "file:{disk}.img"),
+        ("through", "ram"),
+        ("through", "lossy:file:{disk}.img"),
+    ]:
         assert identity(policy, store) is None, (policy, store)
     other = '[volume."tank/u"]\nsize = "8M"\n'
     assert len({plain, identity(before=other), identity(layout="stripe")}) == 3

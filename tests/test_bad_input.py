@@ -7,7 +7,6 @@ import re
 import subprocess
 
 import pytest
-
 from conftest import BINARY, run
 
 USAGE, REFUSED = 2, 1
@@ -21,8 +20,17 @@ def refused(directory):
         home = directory / "refused"
         home.mkdir()
         done = run(
-            *under, BINARY, "serve", *arguments, "--nbd", f"unix:{home}/nbd.sock",
-            "--api", f"unix:{home}/api.sock", "--ready-file", home / "ready", code=code,
+            *under,
+            BINARY,
+            "serve",
+            *arguments,
+            "--nbd",
+            f"unix:{home}/nbd.sock",
+            "--api",
+            f"unix:{home}/api.sock",
+            "--ready-file",
+            home / "ready",
+            code=code,
         )
         assert list(home.iterdir()) == [], "something was left behind"
         assert done.stdout == ""
@@ -39,23 +47,27 @@ def names(message, *words):
 
 # Disks.
 
-@pytest.mark.parametrize("disk, words", [
-    ("d=rom", ["rom", "ram", "file:"]),
-    ("d=ram,size=0", ["d", "size"]),
-    ("d=ram,size=1.5X", ["1.5X"]),
-    ("d=ram,size=-1G", ["-1G"]),
-    ("d=ram,size=99999999999T", ["99999999999T"]),
-    ("d=ram,size=64M,sise=1G", ["sise", "size"]),
-    ("d=ram,size=64M,block=3K", ["3K"]),
-    ("d=ram,size=64M,block=128K", ["128K"]),
-    ("d=ram,size=1000,block=512", ["1000", "512", "multiple"]),
-    ("d=ram,size=1M,size=2M", ["size", "twice"]),
-    ("d=null,size=16777215T", ["16777215T", "too large"]),
-    ("=ram", ["=ram"]),
-    ("x y=ram", ["x y", "letters"]),
-    ("d", ["d"]),
-    ("d=file:", ["file:"]),
-])
+
+@pytest.mark.parametrize(
+    "disk, words",
+    [
+        ("d=rom", ["rom", "ram", "file:"]),
+        ("d=ram,size=0", ["d", "size"]),
+        ("d=ram,size=1.5X", ["1.5X"]),
+        ("d=ram,size=-1G", ["-1G"]),
+        ("d=ram,size=99999999999T", ["99999999999T"]),
+        ("d=ram,size=64M,sise=1G", ["sise", "size"]),
+        ("d=ram,size=64M,block=3K", ["3K"]),
+        ("d=ram,size=64M,block=128K", ["128K"]),
+        ("d=ram,size=1000,block=512", ["1000", "512", "multiple"]),
+        ("d=ram,size=1M,size=2M", ["size", "twice"]),
+        ("d=null,size=16777215T", ["16777215T", "too large"]),
+        ("=ram", ["=ram"]),
+        ("x y=ram", ["x y", "letters"]),
+        ("d", ["d"]),
+        ("d=file:", ["file:"]),
+    ],
+)
 def test_a_disk_that_makes_no_sense(refused, disk, words):
     names(refused("-d", disk, code=None), *words)
 
@@ -120,11 +132,21 @@ def test_a_file_that_belongs_to_another_disk(serve, refused, store):
 
 # Sockets.
 
+
 def test_a_socket_in_use(daemon, directory):
     taken = directory / "second"
     done = run(
-        BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{daemon.nbd}", "--api", f"unix:{taken}.api",
-        "--ready-file", taken, code=REFUSED,
+        BINARY,
+        "serve",
+        "-d",
+        "d=ram,size=1M",
+        "--nbd",
+        f"unix:{daemon.nbd}",
+        "--api",
+        f"unix:{taken}.api",
+        "--ready-file",
+        taken,
+        code=REFUSED,
     )
     names(done.stderr, daemon.nbd, "listens there", "dashpot stop", "--nbd")
     assert not taken.exists()
@@ -143,6 +165,7 @@ def test_a_socket_that_a_dead_daemon_left_is_taken_over(serve, directory):
 
 # The ready file.
 
+
 def test_a_ready_file_is_for_its_user_alone(serve):
     """Only its user may read a ready file, which contains the token if the API is on TCP."""
     daemon = serve("-d", "d=ram,size=1M", "--api", "tcp:127.0.0.1:0")
@@ -159,8 +182,17 @@ def test_a_dead_daemons_ready_file_is_gone_before_anything_starts(serve, directo
 
 def test_a_living_daemons_ready_file_is_left_alone(daemon):
     done = run(
-        BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", "unix:-", "--api", "unix:-",
-        "--ready-file", daemon.ready, code=REFUSED,
+        BINARY,
+        "serve",
+        "-d",
+        "d=ram,size=1M",
+        "--nbd",
+        "unix:-",
+        "--api",
+        "unix:-",
+        "--ready-file",
+        daemon.ready,
+        code=REFUSED,
     )
     names(done.stderr, "--ready-file", daemon.ready, "running")
     assert daemon.ready.exists()
@@ -168,8 +200,17 @@ def test_a_living_daemons_ready_file_is_left_alone(daemon):
 
 def test_a_ready_file_that_cannot_be(directory):
     done = run(
-        BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{directory}/nbd", "--api", f"unix:{directory}/api",
-        "--ready-file", "/nowhere/ready", code=REFUSED,
+        BINARY,
+        "serve",
+        "-d",
+        "d=ram,size=1M",
+        "--nbd",
+        f"unix:{directory}/nbd",
+        "--api",
+        f"unix:{directory}/api",
+        "--ready-file",
+        "/nowhere/ready",
+        code=REFUSED,
     )
     names(done.stderr, "--ready-file", "/nowhere/ready")
     assert list(directory.iterdir()) == []
@@ -178,8 +219,20 @@ def test_a_ready_file_that_cannot_be(directory):
 def test_an_announcement_that_cannot_be_made_stops_what_was_started(directory):
     with open("/dev/full", "w") as full:
         code = subprocess.call(
-            [BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{directory}/nbd", "--api", f"unix:{directory}/api",
-             "--ready-file", f"{directory}/ready"], stdout=full, stderr=subprocess.DEVNULL,
+            [
+                BINARY,
+                "serve",
+                "-d",
+                "d=ram,size=1M",
+                "--nbd",
+                f"unix:{directory}/nbd",
+                "--api",
+                f"unix:{directory}/api",
+                "--ready-file",
+                f"{directory}/ready",
+            ],
+            stdout=full,
+            stderr=subprocess.DEVNULL,
         )
     assert code == REFUSED
     assert list(directory.iterdir()) == []
@@ -187,25 +240,37 @@ def test_an_announcement_that_cannot_be_made_stops_what_was_started(directory):
 
 # Files that are where sockets should be.
 
+
 def test_a_file_in_the_place_of_a_socket_is_left_alone(directory):
     path = directory / "nbd.sock"
     path.write_text("precious")
     done = run(
-        BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{path}", "--api", f"unix:{directory}/api", code=REFUSED,
+        BINARY,
+        "serve",
+        "-d",
+        "d=ram,size=1M",
+        "--nbd",
+        f"unix:{path}",
+        "--api",
+        f"unix:{directory}/api",
+        code=REFUSED,
     )
     names(done.stderr, path, "another path")
     assert path.read_text() == "precious"
 
 
-@pytest.mark.parametrize("address, words", [
-    ("udp:1.2.3.4:5", ["udp", "unix:"]),
-    ("tcp:127.0.0.1", ["tcp:127.0.0.1"]),
-    ("tcp:127.0.0.1:99999", ["99999"]),
-    ("unix:", ["unix:"]),
-    ("unix:/" + "a" * 108, ["unix:", "107"]),
-    ("unix:/nowhere/at/all", ["--nbd", "/nowhere/at/all", "create it"]),
-    ("tcp:192.0.2.1:10809", ["--nbd", "192.0.2.1", "os error", "another address"]),
-])
+@pytest.mark.parametrize(
+    "address, words",
+    [
+        ("udp:1.2.3.4:5", ["udp", "unix:"]),
+        ("tcp:127.0.0.1", ["tcp:127.0.0.1"]),
+        ("tcp:127.0.0.1:99999", ["99999"]),
+        ("unix:", ["unix:"]),
+        ("unix:/" + "a" * 108, ["unix:", "107"]),
+        ("unix:/nowhere/at/all", ["--nbd", "/nowhere/at/all", "create it"]),
+        ("tcp:192.0.2.1:10809", ["--nbd", "192.0.2.1", "os error", "another address"]),
+    ],
+)
 def test_an_address_that_makes_no_sense(address, words):
     done = run(BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", address, "--api", "unix:-", code=None)
     assert done.returncode in (USAGE, REFUSED)
@@ -220,10 +285,12 @@ LABS = {
     "a table with a typo": ('[dsk.d]\nstore = "ram"\n', ["dsk", "disk"]),
     "a size without sense": ('[disk.d]\nstore = "ram"\nsize = "1Q"\n', ["disk.d", "size", "1Q"]),
     "a rule without a unit": (
-        '[disk.d]\nstore = "ram"\nsize = "1M"\nrules = ["-D 10:1"]\n', ["disk.d", "10:1", "10ms:1"],
+        '[disk.d]\nstore = "ram"\nsize = "1M"\nrules = ["-D 10:1"]\n',
+        ["disk.d", "10:1", "10ms:1"],
     ),
     "a pool without a volume": (
-        '[disk.d]\nstore = "ram"\nsize = "1M"\n[pool.tank]\ndisks = ["d"]\n', ["pool.tank", "clients reach only volumes", "tank/NAME"],
+        '[disk.d]\nstore = "ram"\nsize = "1M"\n[pool.tank]\ndisks = ["d"]\n',
+        ["pool.tank", "clients reach only volumes", "tank/NAME"],
     ),
     "no TOML": ("[disk.d\n", ["lab.toml:1:"]),
 }
@@ -282,9 +349,16 @@ def test_a_rule_that_makes_no_sense(daemon, case):
     assert daemon.rules() == {}
 
 
-@pytest.mark.parametrize("words", [
-    ["inject", "e", "-D", "1ms"], ["suspend", "e"], ["resume", "e"], ["list", "e"], ["clear", "e"],
-])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["inject", "e", "-D", "1ms"],
+        ["suspend", "e"],
+        ["resume", "e"],
+        ["list", "e"],
+        ["clear", "e"],
+    ],
+)
 def test_an_unknown_disk(daemon, words):
     message = daemon.cli(*words, code=REFUSED).stderr
     names(message, "'e'", "d")
@@ -314,6 +388,7 @@ def test_times_that_a_daemon_does_not_remember_are_refused(daemon, report):
 
 
 # A daemon that is not running.
+
 
 @pytest.mark.parametrize("words", [["list"], ["status"], ["inject", "d", "-D", "1ms"], ["iolatency", "1", "1"]])
 def test_a_daemon_that_is_not_running(directory, words):
@@ -351,6 +426,7 @@ def test_run_fails_as_itself_and_as_its_command(directory):
 
 
 # Help.
+
 
 def commands():
     listed = run(BINARY, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]

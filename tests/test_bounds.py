@@ -8,7 +8,6 @@ import struct
 import threading
 
 import pytest
-
 import wire
 from conftest import HANG_LIMIT, eventually
 from test_leaks import descriptors, resident
@@ -194,7 +193,9 @@ def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
         client = Wire(daemon.connect())
         client.greet()
         client.option(wire.OPT_STRUCTURED_REPLY)
-        client.option(wire.OPT_SET_META_CONTEXT, struct.pack(">I", 1) + b"d" + struct.pack(">II", 1, 15) + b"base:allocation")
+        client.option(
+            wire.OPT_SET_META_CONTEXT, struct.pack(">I", 1) + b"d" + struct.pack(">II", 1, 15) + b"base:allocation"
+        )
         client.option(wire.OPT_GO, wire.export("d"))
         client.plain.setblocking(False)
         clients.append(client)

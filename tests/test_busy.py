@@ -3,13 +3,15 @@
 import json
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from kernel import dd, loop_in_memory, takes_a_kernel
 from test_kernel_reports import Watching
 from test_recorded_reports import asked, over
-from test_sim import POOL, of_report
-from test_sim import lab  # noqa: F401, a fixture
+from test_sim import (
+    POOL,
+    lab,  # noqa: F401, a fixture
+    of_report,
+)
 from timed import Client
 
 
@@ -90,12 +92,16 @@ def test_the_kernels_own_busy_time_is_told():
     assert sum(one["count"] for one in told) >= 400
 
 
-@pytest.mark.parametrize("words, message", [
-    (["disk.busy[op=write]"], "'op': busy time is known of each device as a whole"),
-    (["disk.busy[client]"], "'client': busy time is known of each device as a whole"),
-    (["disk.busy", "--where", "size>=4K"], "'size': busy time is known of each device as a whole"),
-    (["fs.busy"], "a device is busy, not a call"),
-    (["disk.busy", "--last", "1m"], "a daemon's memory of seconds has no busy times"),
-], ids=str)
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["disk.busy[op=write]"], "'op': busy time is known of each device as a whole"),
+        (["disk.busy[client]"], "'client': busy time is known of each device as a whole"),
+        (["disk.busy", "--where", "size>=4K"], "'size': busy time is known of each device as a whole"),
+        (["fs.busy"], "a device is busy, not a call"),
+        (["disk.busy", "--last", "1m"], "a daemon's memory of seconds has no busy times"),
+    ],
+    ids=str,
+)
 def test_what_no_source_knows_is_refused_by_name(daemon, words, message):
     assert message in daemon.cli("stat", *words, code=2).stderr

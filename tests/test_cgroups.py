@@ -8,7 +8,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from kernel import is_watching, loop_in_memory, takes_a_kernel
 
@@ -51,7 +50,15 @@ def test_processes_that_end_at_once_have_the_cgroups_in_which_they_asked():
         shell = lambda: run("sh", "-c", f"{visit}; {visit}; {SHORT}", "sh", loop.path)
         told = ios_of(loop, lambda: [shell() for _ in range(10)])
         assert len({io["pid"] for io in told}) == len(told) == 70
-        assert [io["cgroup"] for io in told] == [names[0], names[0], names[1], names[0], names[0], names[1], names[1]] * 10
+        assert [io["cgroup"] for io in told] == [
+            names[0],
+            names[0],
+            names[1],
+            names[0],
+            names[0],
+            names[1],
+            names[1],
+        ] * 10
 
 
 @takes_a_kernel
@@ -59,7 +66,9 @@ def test_a_breakdown_has_containers():
     name = f"dashpot-test-{os.getpid()}-" + "0123456789abcdef" * 4
     with cgroup(name) as group, loop_in_memory() as loop:
         watch = subprocess.Popen(
-            [BINARY, "stat", "disk.ops[process=dd][container]", "-d", loop.path, "--json", "600s"], stdout=subprocess.PIPE, text=True
+            [BINARY, "stat", "disk.ops[process=dd][container]", "-d", loop.path, "--json", "600s"],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         eventually(lambda: is_watching(watch.pid), "it watches")
         for _ in range(3):

@@ -6,7 +6,6 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-
 from conftest import BINARY, run
 from timed import Client
 
@@ -114,14 +113,19 @@ def test_of_a_run():
     checks = ["--check", "db.flush.p50 >= 2ms", "--check", "slow.held > 0"]
     assert run(BINARY, "run", *lab, *checks, *command).stderr.splitlines()[-1].startswith("ok ")
     assert "FAIL" in run(BINARY, "run", *lab, "--check", "db.flush.p50 < 2ms", *command, code=3).stderr
-    assert "no disk, volume or rule 'dc'" in run(BINARY, "run", *lab, "--check", "dc.p99 < 2ms", *command, code=125).stderr
+    assert (
+        "no disk, volume or rule 'dc'" in run(BINARY, "run", *lab, "--check", "dc.p99 < 2ms", *command, code=125).stderr
+    )
     run(BINARY, "run", *lab, "--check", "db.p99 < 1ns", "--", "sh", "-c", "exit 5", code=5)
 
 
-@pytest.mark.parametrize("words, code", [
-    (["check", "d.failed == 0"], 125),
-    (["inject", "d", "-D", "1ms", "--name", "mine"], 0),
-])
+@pytest.mark.parametrize(
+    "words, code",
+    [
+        (["check", "d.failed == 0"], 125),
+        (["inject", "d", "-D", "1ms", "--name", "mine"], 0),
+    ],
+)
 def test_a_daemon_that_was_started_again_while_a_command_ran(directory, serve, words, code):
     """If the daemon is started again while the command runs, `check` must say so: the new daemon's counters
     do not cover the time before, and it has other rules."""
@@ -145,7 +149,8 @@ def reported(where):
     suite = ElementTree.parse(where / "junit.xml").getroot().find("testsuite")
     cases = {case.get("name"): [part.tag for part in case] for case in suite}
     assert [int(suite.get(word)) for word in ("tests", "failures", "skipped")] == [
-        len(cases), *(sum(word in parts for parts in cases.values()) for word in ("failure", "skipped")),
+        len(cases),
+        *(sum(word in parts for parts in cases.values()) for word in ("failure", "skipped")),
     ]
     return json.loads((where / "summary.json").read_text()), cases, (where / "report.md").read_text()
 
@@ -156,10 +161,26 @@ def test_a_report_of_run_for_a_pipeline(directory):
     """
     where, summary = directory / "new/out", directory / "step"
     said = run(
-        BINARY, "run", "-d", "db=ram,size=4M", "-r", "-D 2ms -T write", "-r", "-D 1ms -T flush",
-        "--check", "db.write.p50 >= 2ms", "--check", "db.flush.p99 < 1s", "--report", where,
-        "--", "sh", "-c", 'nbdcopy --flush /bin/true "$DASHPOT_URI" 2>/dev/null; head -c 4096 /dev/zero | nbdcopy - "$DASHPOT_URI"',
-        code=None, env={"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true"},
+        BINARY,
+        "run",
+        "-d",
+        "db=ram,size=4M",
+        "-r",
+        "-D 2ms -T write",
+        "-r",
+        "-D 1ms -T flush",
+        "--check",
+        "db.write.p50 >= 2ms",
+        "--check",
+        "db.flush.p99 < 1s",
+        "--report",
+        where,
+        "--",
+        "sh",
+        "-c",
+        'nbdcopy --flush /bin/true "$DASHPOT_URI" 2>/dev/null; head -c 4096 /dev/zero | nbdcopy - "$DASHPOT_URI"',
+        code=None,
+        env={"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true"},
     )
     found, cases, page = reported(where)
     assert (found["schema"], found["succeeded"], found["command"][0]) == (1, True, "sh")
@@ -191,7 +212,8 @@ def test_a_report_has_how_the_command_ended_and_the_rules_that_were_cleared(dire
     found, cases, page = reported(where)
     assert found["status"] == 7 and found["duration_ns"] > 1_000_000 and "with status 7" in page
     assert [(rule["name"], rule["cleared"], rule["matched"] > 0) for rule in found["rules"]] == [
-        ("slow", True, True), (None, False, False),
+        ("slow", True, True),
+        (None, False, False),
     ]
     assert cases["db: -D 1ms -T write (slow) (cleared)"] == ["system-out"]
     suite = ElementTree.parse(where / "junit.xml").getroot().find("testsuite")
@@ -214,5 +236,7 @@ def test_a_report_has_rules_from_before_a_reset_and_says_how_many_are_forgotten(
 def test_a_report_that_cannot_be_written_is_refused_before_the_command_starts(directory):
     (directory / "file").write_text("")
     ran = directory / "ran"
-    refused = run(BINARY, "run", "-d", "db=ram,size=1M", "--report", directory / "file/out", "--", "touch", ran, code=125)
+    refused = run(
+        BINARY, "run", "-d", "db=ram,size=1M", "--report", directory / "file/out", "--", "touch", ran, code=125
+    )
     assert "--report" in refused.stderr and "may write" in refused.stderr and not ran.exists()

@@ -7,7 +7,6 @@ import re
 import signal
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from timed import Client
 

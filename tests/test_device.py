@@ -7,7 +7,6 @@ import signal
 import subprocess
 
 import pytest
-
 from attached import attach, can_attach, sysfs  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
@@ -46,7 +45,7 @@ def fio(target, *options):
     words = ["--name=job", "--bs=4k", "--verify_state_save=0", "--output-format=json", *target, *options]
     # fio's NBD client prints a line about its connection before the JSON document.
     said = run("fio", *words).stdout
-    return json.loads(said[said.index("{"):])["jobs"][0]
+    return json.loads(said[said.index("{") :])["jobs"][0]
 
 
 def refused(*disks):
@@ -81,7 +80,9 @@ def test_fio_verifies_what_it_wrote(serve, device):
 @requires("nbdinfo")
 def test_sizes_and_blocks_are_the_devices(serve, device):
     small, large = device(), device("--sector-size", "4096")
-    daemon = serve("-d", f"small=dev:{small}", "-d", f"large=dev:{large}", "-d", f"part=dev:{device()},size=1M,block=4K")
+    daemon = serve(
+        "-d", f"small=dev:{small}", "-d", f"large=dev:{large}", "-d", f"part=dev:{device()},size=1M,block=4K"
+    )
     disks = {disk["name"]: disk for disk in daemon.json("status")["disks"]}
     sizes = {name: (disk["size_bytes"], disk["block_bytes"]) for name, disk in disks.items()}
     assert sizes == {"small": (SIZE, 512), "large": (SIZE, 4096), "part": (1 << 20, 4096)}
@@ -218,7 +219,17 @@ def test_a_flush_that_fails_faults_the_disk(serve, attach, fua):
 @requires("strace")
 @requires("fio")
 def test_without_io_uring_threads_do_the_work_and_it_is_said(serve, device):
-    forbid = ["strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "inject=io_uring_setup:error=EPERM"]
+    forbid = [
+        "strace",
+        "-D",
+        "-f",
+        "--seccomp-bpf",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "inject=io_uring_setup:error=EPERM",
+    ]
     daemon = serve("-d", f"d=dev:{device()}", under=[*forbid, "-e", "trace=io_uring_setup"])
     said = "d: io_uring is forbidden here (kernel.io_uring_disabled, or a seccomp filter); at most 4 requests at a time"
     assert said in daemon.output()

@@ -6,7 +6,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from test_events import ask
 from timed import Client
@@ -25,8 +24,22 @@ def load(daemon, disks, seconds, rate=250):
     process."""
     return [
         subprocess.Popen(
-            [BINARY, "load", daemon.uri(disk), "--depth", "64", "--write", "40%", "--time", seconds,
-             "--seed", str(number), "--rate", str(rate), "--json"],
+            [
+                BINARY,
+                "load",
+                daemon.uri(disk),
+                "--depth",
+                "64",
+                "--write",
+                "40%",
+                "--time",
+                seconds,
+                "--seed",
+                str(number),
+                "--rate",
+                str(rate),
+                "--json",
+            ],
             stdout=subprocess.DEVNULL,
         )
         for number, disk in enumerate(disks)
@@ -98,21 +111,26 @@ def test_a_client_that_does_more_is_told_as_what_rose(lab, directory):
 
     def more():
         return [*load(lab, DISKS[:1], "3s"), *load(lab, DISKS[1:2], "3s", rate=2000)]
+
     busy = recorded(lab, directory / "busy", more)
     rose = diff("--in", busy, "--baseline", good)["rose"]
     assert ("device", "d1") in {(one["dimension"], one["value"]) for one in rose}, rose
 
 
-@pytest.mark.parametrize("words, message", [
-    ([], "there is nothing to compare with"),
-    (["--during", "03:10"], "with '..' between them"),
-    (["--slow", "latency>=10"], "10ms"),
-    (["--slow", "process=dd"], "'process' is unknown here"),
-    (["--slow", "op=read", "--against", "03:10..03:15"], "cannot be used with"),
-    (["--during", "2020-01-01T00:00..2020-01-02T00:00"], "nothing of that period"),
-    (["--baseline", "/nowhere"], "No such file"),
-    (["--slow", "op=read", "-d", "x"], "the recording has d"),
-], ids=str)
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ([], "there is nothing to compare with"),
+        (["--during", "03:10"], "with '..' between them"),
+        (["--slow", "latency>=10"], "10ms"),
+        (["--slow", "process=dd"], "'process' is unknown here"),
+        (["--slow", "op=read", "--against", "03:10..03:15"], "cannot be used with"),
+        (["--during", "2020-01-01T00:00..2020-01-02T00:00"], "nothing of that period"),
+        (["--baseline", "/nowhere"], "No such file"),
+        (["--slow", "op=read", "-d", "x"], "the recording has d"),
+    ],
+    ids=str,
+)
 def test_bad_words_are_refused(daemon, directory, words, message):
     recorder = daemon.start("record", "-o", directory / "rec")
     assert "until Ctrl-C" in recorder.stdout.readline()

@@ -10,7 +10,6 @@ import threading
 import time
 
 import pytest
-
 from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from test_device import device  # noqa: F401 (a fixture)
@@ -169,7 +168,10 @@ def test_a_device_that_begins_at_a_sector_ends_with_its_medium(created, device):
     created(f"0 8 delay {node} {last} 0")
     dm("remove", NAME)
     for table, why in [
-        (f"0 16 delay {node} {last} 0", "word 2, '16': the device has 131072 sectors, and 8 of them from sector 131064 on"),
+        (
+            f"0 16 delay {node} {last} 0",
+            "word 2, '16': the device has 131072 sectors, and 8 of them from sector 131064 on",
+        ),
         (f"0 8 delay {node} {SECTORS + 8} 0", "word 5, '131080': the device has 131072 sectors: begin before its end"),
         (f"0 16 delay {node.file} {last} 0", "word 2, '16': the device has 131072 sectors, and 8 of them"),
         ("0 2048 delay ram:1M 8 0", "word 4, 'ram:1M': it has 2048 sectors, and the table needs 2056"),
@@ -182,7 +184,10 @@ def test_a_device_that_begins_at_a_sector_ends_with_its_medium(created, device):
 @requires("blockdev")
 def test_a_sector_inside_of_a_block_is_refused(created, device):
     node = device("--sector-size=4096")
-    assert "word 5, '1': the device has blocks of 4K: write a multiple of 8" in created(f"0 8 delay {node} 1 0", code=1).stderr
+    assert (
+        "word 5, '1': the device has blocks of 4K: write a multiple of 8"
+        in created(f"0 8 delay {node} 1 0", code=1).stderr
+    )
     assert "word 2, '9': the device has blocks of 4K" in created(f"0 9 delay {node} 8 0", code=1).stderr
 
 
@@ -206,9 +211,13 @@ def test_the_error_target(created):
 def test_status_counts_what_is_delayed_now(created):
     node = created("0 2048 delay ram:1M 0 60000")
     assert dm("status", NAME).stdout == "0 2048 delay 0 0 0\n"
-    readers = [subprocess.Popen(
-        ["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", f"skip={place}"], stderr=subprocess.DEVNULL
-    ) for place in range(3)]
+    readers = [
+        subprocess.Popen(
+            ["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", f"skip={place}"],
+            stderr=subprocess.DEVNULL,
+        )
+        for place in range(3)
+    ]
     eventually(lambda: dm("status", NAME).stdout == "0 2048 delay 3 0 0\n", "three reads that are delayed")
     api = f"unix:{BASE}/{NAME}/api.sock"
     run(BINARY, "clear", NAME, "--release", env={"DASHPOT_API": api})
@@ -242,7 +251,8 @@ def test_no_io_is_lost_or_early_while_tables_change(created):
     node = created("0 131072 delay ram:64M 0 10 ram:64M 0 20")
     words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randwrite"]
     job = subprocess.Popen(
-        ["fio", *words, "--iodepth=32", "--number_ios=4000", "--verify=crc32c", "--verify_state_save=0", "--size=32M"], stdout=subprocess.DEVNULL
+        ["fio", *words, "--iodepth=32", "--number_ios=4000", "--verify=crc32c", "--verify_state_save=0", "--size=32M"],
+        stdout=subprocess.DEVNULL,
     )
     changes = 0
     while job.poll() is None:
@@ -272,7 +282,14 @@ def test_info_has_the_lines_of_dmsetup(created):
     created("0 2048 delay ram:1M 0 0")
     rows = [line.split(":", 1) for line in dm("info", NAME).stdout.splitlines()]
     assert [name for name, _ in rows] == [
-        "Name", "State", "Read Ahead", "Tables present", "Open count", "Event number", "Major, minor", "Number of targets"
+        "Name",
+        "State",
+        "Read Ahead",
+        "Tables present",
+        "Open count",
+        "Event number",
+        "Major, minor",
+        "Number of targets",
     ]
     assert all(re.fullmatch(r" +\S.*", value) for _, value in rows)
 
@@ -296,8 +313,7 @@ def test_what_a_killed_daemon_leaves_is_removed(created):
 
 
 def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
-    """The link of a device whose daemon was killed must not lead to the next device, which often gets the same node.
-    """
+    """The link of a device whose daemon was killed must not lead to the next device, which often gets the same node."""
     dead, other = NAME, f"{NAME}-other"
     created("0 2048 delay ram:1M 0 0")
     (pid,) = servers()

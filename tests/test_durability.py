@@ -6,7 +6,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import eventually, requires
 from timed import Client
 
@@ -31,12 +30,15 @@ class Trace:
         self.path = daemon.directory / "trace"
         self.process = subprocess.Popen(
             ["strace", "-f", "-yy", "-o", self.path, *options, "-p", str(daemon.pid)],
-            stderr=subprocess.PIPE, text=True,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         said = self.process.stderr.readline()
         if "attached" not in said:
             self.process.wait()
-            pytest.skip(f"strace cannot attach here: {said.strip()}: run the tests as root, or sysctl kernel.yama.ptrace_scope=0")
+            pytest.skip(
+                f"strace cannot attach here: {said.strip()}: run the tests as root, or sysctl kernel.yama.ptrace_scope=0"
+            )
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)

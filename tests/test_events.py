@@ -171,9 +171,14 @@ def test_clients_add_up_to_their_disk(daemon):
     write(client, 0, bytes(512))
     by_client = ask(daemon, "/v1/disks/d/latency", by="client")
     whole = ask(daemon, "/v1/disks/d/latency")
-    assert totals(by_client) == totals(whole) == {
-        "read": [80, 80 << 12, 80, 80], "write": [1, 512, 1, 1],
-    }
+    assert (
+        totals(by_client)
+        == totals(whole)
+        == {
+            "read": [80, 80 << 12, 80, 80],
+            "write": [1, 512, 1, 1],
+        }
+    )
     assert by_client["dropped"] == whole["dropped"] == 0
     reads = {op["by"]: op["completed"] for op in by_client["ops"] if op["op"] == "read"}
     assert sorted(reads.values()) == [30, 50]
@@ -197,7 +202,11 @@ def test_sizes_are_powers_of_two(daemon):
     by_size = ask(daemon, "/v1/disks/d/latency", by="size")
     told = {(op["by"], op["op"]): op["completed"] for op in by_size["ops"]}
     assert told == {
-        ("0", "flush"): 1, ("1", "read"): 1, ("512", "read"): 2, ("4K", "read"): 2, ("8K", "read"): 1,
+        ("0", "flush"): 1,
+        ("1", "read"): 1,
+        ("512", "read"): 2,
+        ("4K", "read"): 2,
+        ("8K", "read"): 1,
     }
     assert totals(by_size) == totals(ask(daemon, "/v1/disks/d/latency"))
 
@@ -247,15 +256,16 @@ def test_seconds_are_whole_and_add_up(daemon):
     assert [second["dropped"] for second in every] == [0] * len(every)
     starts = [second["start_ns"] for second in every]
     assert starts == sorted(set(starts)) and all(start % 1_000_000_000 == 0 for start in starts)
-    assert seconds == last["seconds"][:len(seconds)], "what is over does not change"
-    assert ask(daemon, "/v1/seconds", after_ns=last["next_ns"])["seconds"] == last["seconds"][len(last["seconds"]):]
+    assert seconds == last["seconds"][: len(seconds)], "what is over does not change"
+    assert ask(daemon, "/v1/seconds", after_ns=last["next_ns"])["seconds"] == last["seconds"][len(last["seconds"]) :]
 
 
 def test_what_cannot_be_is_refused(daemon):
     def refused(path):
         done = subprocess.run(
             ["curl", "-s", "-o", "-", "-w", "%{http_code}", "--unix-socket", daemon.api, f"http://localhost{path}"],
-            capture_output=True, text=True,
+            capture_output=True,
+            text=True,
         )
         return done.stdout[-3:]
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from conftest import BINARY, eventually, requires, run
 from pools import lab
 from test_durability import Trace
@@ -177,7 +176,9 @@ sys.exit("the flush succeeded")
 """
         done = subprocess.run(
             ["prlimit", f"--fsize={MIB}:", BINARY, "run", words, "--", sys.executable, "-c", script],
-            capture_output=True, text=True, cwd=directory,
+            capture_output=True,
+            text=True,
+            cwd=directory,
         )
         code, said = done.returncode, done.stderr
         expected = 125

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, eventually, requires, run
 
@@ -25,13 +24,18 @@ def change(daemon, rng):
     """Makes a random change to the rules of disk `d`. An update or a clear of a rule that is not there is refused."""
     delay = rng.choice(["2ms", "1ms:8", "lognormal=500us..5ms", "p50=1ms,p99=20ms"])
     ops = rng.choice(["read", "write", "flush", "read,write,flush", "all"])
-    words = rng.choice([
-        ["inject", "d", "-D", delay, "-T", ops, "--name", "r"],
-        ["inject", "d", "-D", delay, "-T", ops, "--mode", "add", "--name", "r"],
-        ["update", "r", "-D", delay, "-T", ops],
-        ["clear", "r"], ["clear", "r", "--release"],
-        ["suspend", "d", "--now"], ["suspend", "d", "--for", "50ms"], ["resume", "d"],
-    ])
+    words = rng.choice(
+        [
+            ["inject", "d", "-D", delay, "-T", ops, "--name", "r"],
+            ["inject", "d", "-D", delay, "-T", ops, "--mode", "add", "--name", "r"],
+            ["update", "r", "-D", delay, "-T", ops],
+            ["clear", "r"],
+            ["clear", "r", "--release"],
+            ["suspend", "d", "--now"],
+            ["suspend", "d", "--for", "50ms"],
+            ["resume", "d"],
+        ]
+    )
     daemon.cli(*words, code=None)
 
 
@@ -61,7 +65,8 @@ def test_a_file_system_stays_whole_while_rules_change(serve, attach, tmp_path, f
     daemon.cli("mount", "d", at, "--fs", fs, "--mkfs", "--with", "loop")
     words = ["--name=job", f"--directory={at}", "--size=32M", "--bs=4k", "--ioengine=libaio", "--direct=1"]
     job = subprocess.Popen(
-        ["fio", *words, "--rw=randwrite", "--iodepth=32", "--verify=crc32c", "--verify_state_save=0", "--fsync=64"], stdout=subprocess.DEVNULL
+        ["fio", *words, "--rw=randwrite", "--iodepth=32", "--verify=crc32c", "--verify_state_save=0", "--fsync=64"],
+        stdout=subprocess.DEVNULL,
     )
     changes = 0
     while job.poll() is None:
@@ -135,7 +140,9 @@ def test_a_kind_that_the_host_lacks_is_refused_before_anything_is_made(serve, at
 def test_xfs_for_the_life_of_a_command(attach, tmp_path):
     at = tmp_path / "at"
     at.mkdir()
-    script = 'mkfs.xfs -q "$DASHPOT_DEV_D" && mount "$DASHPOT_DEV" "$0" && cp /etc/services "$0" && umount "$0" && exit 7'
+    script = (
+        'mkfs.xfs -q "$DASHPOT_DEV_D" && mount "$DASHPOT_DEV" "$0" && cp /etc/services "$0" && umount "$0" && exit 7'
+    )
     run(BINARY, "run", "--attach", "-d", "d=ram,size=512M", "--", "sh", "-c", script, at, code=7)
     assert not remains()
 
@@ -144,7 +151,19 @@ def test_xfs_for_the_life_of_a_command(attach, tmp_path):
 def test_run_mounts_and_unmounts(attach, tmp_path):
     at = tmp_path / "at"
     at.mkdir()
-    run(BINARY, "run", "--mount", at, "-d", "d=ram,size=64M", "--", "sh", "-c", 'touch "$0/file" && mountpoint -q "$0"', at)
+    run(
+        BINARY,
+        "run",
+        "--mount",
+        at,
+        "-d",
+        "d=ram,size=64M",
+        "--",
+        "sh",
+        "-c",
+        'touch "$0/file" && mountpoint -q "$0"',
+        at,
+    )
     assert not os.path.ismount(at) and not os.listdir(at)
     assert not remains()
 

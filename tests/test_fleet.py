@@ -9,7 +9,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from conftest import ROOT, eventually, requires, run
 from test_record import PYTHON, end, has
 from timed import Client
@@ -108,16 +107,27 @@ class Fleet:
             text = (FLEET / f"{question}.sql").read_text()
             text = text.replace("'2026-11-24 00:00:00' as the_date", f"'{said(self.the_date_ns)}' as the_date")
             (asked / f"{question}.sql").write_text(text)
-        (asked / "days.sql").write_text("select host, day, count(*) as ios from io group by host, day order by host, day;")
+        (asked / "days.sql").write_text(
+            "select host, day, count(*) as ios from io group by host, day order by host, day;"
+        )
         done = subprocess.run(
-            [PYTHON, ROOT / "tests/engines/ask.py", engine, FLEET / f"{engine}.sql",
-             *(asked / f"{question}.sql" for question in [*QUESTIONS, "days"])],
-            cwd=self.directory, capture_output=True, text=True,
+            [
+                PYTHON,
+                ROOT / "tests/engines/ask.py",
+                engine,
+                FLEET / f"{engine}.sql",
+                *(asked / f"{question}.sql" for question in [*QUESTIONS, "days"]),
+            ],
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr[-4000:]
         told = [json.loads(line) for line in done.stdout.splitlines()]
-        return {question: [dict(zip(one["columns"], row, strict=True)) for row in one["rows"]]
-                for question, one in zip([*QUESTIONS, "days"], told, strict=True)}
+        return {
+            question: [dict(zip(one["columns"], row, strict=True)) for row in one["rows"]]
+            for question, one in zip([*QUESTIONS, "days"], told, strict=True)
+        }
 
 
 def said(at_ns):
@@ -146,14 +156,30 @@ def naive_hosts(fleet):
     rows = []
     for (host,), ios in groups(fleet.ios, "host"):
         beyond = [it - 10_000_000 for it in latencies(ios) if it > 10_000_000]
-        rows.append({"host": host, "ios": len(ios), "slow_ios": len(beyond), "slow_time_ns": sum(beyond),
-                     "longest_ns": latencies(ios)[-1]})
+        rows.append(
+            {
+                "host": host,
+                "ios": len(ios),
+                "slow_ios": len(beyond),
+                "slow_time_ns": sum(beyond),
+                "longest_ns": latencies(ios)[-1],
+            }
+        )
     return sorted(rows, key=lambda row: (-row["slow_time_ns"], row["host"]))
 
 
 def naive_heatmap(fleet):
-    ends = {"below_100us": 10**5, "below_300us": 3 * 10**5, "below_1ms": 10**6, "below_3ms": 3 * 10**6,
-            "below_10ms": 10**7, "below_30ms": 3 * 10**7, "below_100ms": 10**8, "below_1s": 10**9, "from_1s_on": 2**63}
+    ends = {
+        "below_100us": 10**5,
+        "below_300us": 3 * 10**5,
+        "below_1ms": 10**6,
+        "below_3ms": 3 * 10**6,
+        "below_10ms": 10**7,
+        "below_30ms": 3 * 10**7,
+        "below_100ms": 10**8,
+        "below_1s": 10**9,
+        "from_1s_on": 2**63,
+    }
     rows = {}
     for io in fleet.ios:
         minute = said(io["at_ns"])[:16]
@@ -164,8 +190,10 @@ def naive_heatmap(fleet):
 
 def naive_device(fleet):
     ios = [{**io, "hour": said(io["at_ns"])[:13]} for io in fleet.ios if (io["host"], io["device"]) == ("db1", "vda")]
-    return [{"hour": hour, "ios": len(rows), "p99_ns": percentile(latencies(rows), 990),
-             "longest_ns": latencies(rows)[-1]} for (hour,), rows in groups(ios, "hour")]
+    return [
+        {"hour": hour, "ios": len(rows), "p99_ns": percentile(latencies(rows), 990), "longest_ns": latencies(rows)[-1]}
+        for (hour,), rows in groups(ios, "hour")
+    ]
 
 
 def naive_neighbours(fleet):
@@ -183,11 +211,22 @@ def naive_neighbours(fleet):
             quiet = [io["latency_ns"] for io in others if io["at_ns"] // 10**9 not in busy]
             if beside and quiet:
                 times = (sum(beside) / len(beside)) / (sum(quiet) / len(quiet))
-                rows.append((sum(beside) - sum(quiet) / len(quiet) * len(beside), {
-                    "host": host, "device": device, "neighbour": client, "its_bytes": sum(io["bytes"] for io in own),
-                    "others_beside_it": len(beside), "their_mean_ns": sum(beside) // len(beside),
-                    "others_else": len(quiet), "mean_else_ns": sum(quiet) // len(quiet), "times": int(times * 10) / 10,
-                }))
+                rows.append(
+                    (
+                        sum(beside) - sum(quiet) / len(quiet) * len(beside),
+                        {
+                            "host": host,
+                            "device": device,
+                            "neighbour": client,
+                            "its_bytes": sum(io["bytes"] for io in own),
+                            "others_beside_it": len(beside),
+                            "their_mean_ns": sum(beside) // len(beside),
+                            "others_else": len(quiet),
+                            "mean_else_ns": sum(quiet) // len(quiet),
+                            "times": int(times * 10) / 10,
+                        },
+                    )
+                )
     return [row for _, row in sorted(rows, key=lambda one: -one[0])]
 
 
@@ -197,11 +236,18 @@ def naive_before_after(fleet):
         before = latencies(io for io in ios if said(io["at_ns"]) < said(fleet.the_date_ns))
         after = latencies(io for io in ios if said(io["at_ns"]) >= said(fleet.the_date_ns))
         if before and after:
-            rows.append({
-                "host": host, "op": op, "ios_before": len(before), "ios_after": len(after),
-                "p50_before_ns": percentile(before, 500), "p50_after_ns": percentile(after, 500),
-                "p99_before_ns": percentile(before, 990), "p99_after_ns": percentile(after, 990),
-            })
+            rows.append(
+                {
+                    "host": host,
+                    "op": op,
+                    "ios_before": len(before),
+                    "ios_after": len(after),
+                    "p50_before_ns": percentile(before, 500),
+                    "p50_after_ns": percentile(after, 500),
+                    "p99_before_ns": percentile(before, 990),
+                    "p99_after_ns": percentile(after, 990),
+                }
+            )
     return sorted(rows, key=lambda row: row["p99_before_ns"] - row["p99_after_ns"])
 
 
@@ -210,8 +256,15 @@ def naive_percentiles(fleet):
     rows = []
     for (op,), counted in groups((row for row in fleet.seconds if row["le_ns"] is not None), "op"):
         values = sorted(row["le_ns"] for row in counted for _ in range(row["n"]))
-        rows.append({"op": op, "all_ios": len(values), "p50_ns": percentile(values, 500),
-                     "p99_ns": percentile(values, 990), "p999_ns": percentile(values, 999)})
+        rows.append(
+            {
+                "op": op,
+                "all_ios": len(values),
+                "p50_ns": percentile(values, 500),
+                "p99_ns": percentile(values, 990),
+                "p999_ns": percentile(values, 999),
+            }
+        )
     return rows
 
 
@@ -246,7 +299,9 @@ def test_percentiles_of_buckets_are_at_most_an_eighth_too_high(fleet):
     for row in naive_percentiles(fleet):
         assert row["all_ios"] == len(exact[row["op"]])
         for name, per_mille in (("p50_ns", 500), ("p99_ns", 990), ("p999_ns", 999)):
-            assert percentile(exact[row["op"]], per_mille) <= row[name] <= percentile(exact[row["op"]], per_mille) * 1.125
+            assert (
+                percentile(exact[row["op"]], per_mille) <= row[name] <= percentile(exact[row["op"]], per_mille) * 1.125
+            )
 
 
 def test_every_question_is_in_its_page_and_no_other():

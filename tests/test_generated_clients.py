@@ -11,7 +11,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from conftest import ROOT, eventually, run
 
 TOOLS = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "clients"
@@ -64,8 +63,16 @@ def test_every_answer_is_described_and_every_operation_has_a_name_of_its_own():
 @needs(PYTHON_GENERATOR, "nbdcopy")
 def test_a_python_client_is_generated_and_runs(tcp, directory):
     generated = run(
-        PYTHON_GENERATOR, "generate", "--path", DOCUMENT, "--output-path", directory / "client",
-        "--meta", "none", "--config", SOURCES / "python.yaml",
+        PYTHON_GENERATOR,
+        "generate",
+        "--path",
+        DOCUMENT,
+        "--output-path",
+        directory / "client",
+        "--meta",
+        "none",
+        "--config",
+        SOURCES / "python.yaml",
     )
     assert "Unable" not in generated.stdout + generated.stderr, generated
     environment = {"PYTHONPATH": str(directory), "API": tcp.base, "TOKEN": tcp.token}
@@ -83,7 +90,8 @@ def test_a_typescript_client_is_generated_compiles_and_runs(tcp, directory):
     run(TYPESCRIPT, DOCUMENT, "-o", home / "api.ts")
     subprocess.run(
         [TOOLS / "npm/node_modules/.bin/tsc", "--strict", "--module", "nodenext", "--target", "es2022", "use.ts"],
-        cwd=home, check=True,
+        cwd=home,
+        check=True,
     )
     told = run("node", home / "use.js", env={"API": tcp.base, "TOKEN": tcp.token}).stdout
     check(json.loads(told), tcp)

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from attached import attach, can_attach  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, ROOT, requires
 from containers import can_run_containers
@@ -22,10 +21,12 @@ has_postgresql = pytest.mark.skipif(
 
 def needs(*marks):
     """Puts all these marks on a test: each mark skips the test if something that the test needs is missing."""
+
     def mark_all(test):
         for mark in marks:
             test = mark(test)
         return test
+
     return mark_all
 
 
@@ -33,7 +34,9 @@ as_root = needs(*can_attach, requires("unshare"))
 
 
 def script_of(page):
-    (script,) = [it for it in re.findall(r"```sh\n(.*?)```", (GUIDES / page).read_text(), re.DOTALL) if it.startswith("#!")]
+    (script,) = [
+        it for it in re.findall(r"```sh\n(.*?)```", (GUIDES / page).read_text(), re.DOTALL) if it.startswith("#!")
+    ]
     return script
 
 
@@ -51,7 +54,13 @@ def run_script(page, directory, *words, under=("unshare", "--mount")):
     environment = {**os.environ, "PATH": f"{directory}/bin:{os.environ['PATH']}", "TMPDIR": str(directory)}
     with open(directory / "said", "w+") as said:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=HANG_LIMIT, cwd=directory, env=environment
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            timeout=HANG_LIMIT,
+            cwd=directory,
+            env=environment,
         )
         said.seek(0)
         text = said.read()

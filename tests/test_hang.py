@@ -1,10 +1,8 @@
-"""The end of I/Os that a rule hangs: they end with their rule, and with what armed it, but not at a `clear` by hand.
-"""
+"""The end of I/Os that a rule hangs: they end with their rule, and with what armed it, but not at a `clear` by hand."""
 
 import signal
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from test_path import places  # noqa: F401
 from timed import Client
@@ -71,6 +69,19 @@ def test_a_clear_by_hand_says_what_it_leaves_held(daemon, client):
 def test_a_hang_of_a_programs_call_ends_with_its_rule(places):  # noqa: F811
     wal, _ = places
     file = f"of={wal}/f"
-    ended = run(BINARY, "run", "-d", f"wal=path:{wal}", "-r", "--hang -T sync --for 300ms", "--",
-                "dd", "if=/dev/zero", file, "bs=4k", "count=1", "conv=fsync")
+    ended = run(
+        BINARY,
+        "run",
+        "-d",
+        f"wal=path:{wal}",
+        "-r",
+        "--hang -T sync --for 300ms",
+        "--",
+        "dd",
+        "if=/dev/zero",
+        file,
+        "bs=4k",
+        "count=1",
+        "conv=fsync",
+    )
     assert "1+0 records out" in ended.stderr

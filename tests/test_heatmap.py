@@ -9,7 +9,6 @@ import time
 import xml.etree.ElementTree as xml
 
 import pytest
-
 from conftest import BINARY, ROOT, eventually, run
 from kernel import loop_in_memory, takes_a_kernel
 from timed import Client
@@ -78,6 +77,7 @@ def test_seconds_in_which_nothing_was_done_are_columns_too(serve):
 
     def columns(*words):
         return [json.loads(line) for line in daemon.cli("heatmap", "--last", *words, "--json").stdout.splitlines()]
+
     eventually(lambda: len(columns("5m")) >= 3, "columns from the daemon's start on")
     shown = columns("5m", "-d", "a", "-d", "b")
     assert all(column["count"] == 0 for column in shown)
@@ -85,9 +85,14 @@ def test_seconds_in_which_nothing_was_done_are_columns_too(serve):
     assert 1 <= len(columns("2s", "-d", "a")) <= 3
 
 
-@pytest.mark.parametrize("words, code, why", [
-    (["-k"], 1, "no daemon remembers"), (["-Q"], 2, "cannot be used with"), (["1"], 2, "cannot be used with"),
-])
+@pytest.mark.parametrize(
+    "words, code, why",
+    [
+        (["-k"], 1, "no daemon remembers"),
+        (["-Q"], 2, "cannot be used with"),
+        (["1"], 2, "cannot be used with"),
+    ],
+)
 def test_what_nobody_remembers_is_refused(daemon, words, code, why):
     assert why in daemon.cli("heatmap", "--last", "1m", *words, code=code).stderr
 
@@ -121,7 +126,9 @@ def test_of_a_disk_of_the_kernel():
 
 def check_writes(loop):
     process = subprocess.Popen(
-        [BINARY, "heatmap", "-d", loop.path, "--json", "0.1"], text=True, stdout=subprocess.PIPE,
+        [BINARY, "heatmap", "-d", loop.path, "--json", "0.1"],
+        text=True,
+        stdout=subprocess.PIPE,
     )
     process.stdout.readline()
     run("dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=50", "oflag=direct")

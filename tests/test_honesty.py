@@ -8,7 +8,6 @@ import re
 import signal
 
 import pytest
-
 import wire
 from conftest import BINARY, eventually, run
 from wire import Wire
@@ -39,7 +38,9 @@ def cpu_quota(quota_us, period_us):
             for pid in (group / "cgroup.procs").read_text().split():
                 (root / "cgroup.procs").write_text(pid)
             group.rmdir()
-    pytest.skip("no control group with a CPU quota can be made here: run the tests as root, where /sys/fs/cgroup can be written")
+    pytest.skip(
+        "no control group with a CPU quota can be made here: run the tests as root, where /sys/fs/cgroup can be written"
+    )
 
 
 def inside(group):

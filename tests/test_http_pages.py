@@ -9,8 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-
-from conftest import BINARY, HANG_LIMIT, ROOT, eventually, requires, run
+from conftest import BINARY, ROOT, eventually, requires, run
 
 # For each language on the page: the file into which its program goes, and the commands that build and run it.
 LANGUAGES = {
@@ -21,8 +20,6 @@ LANGUAGES = {
 }
 PAGE = ROOT / "docs/http.md"
 TOKEN = "a-token-of-this-test"
-
-
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)

@@ -9,7 +9,6 @@ import os
 import time
 
 import pytest
-
 import wire
 from conftest import BINARY, eventually
 from timed import Client
@@ -35,7 +34,10 @@ def never_early(requests, targets):
 
 # One rule.
 
-@pytest.mark.parametrize("words", [["-D", "20ms"], ["-D", "20ms:1"], ["-D", "20ms~0ms"], ["-D", "20ms", "--mode", "add"]])
+
+@pytest.mark.parametrize(
+    "words", [["-D", "20ms"], ["-D", "20ms:1"], ["-D", "20ms~0ms"], ["-D", "20ms", "--mode", "add"]]
+)
 def test_a_delay_is_never_early(daemon, client, words):
     daemon.cli("inject", "d", *words)
     for issue in (client.read, client.write, client.zero):
@@ -44,9 +46,14 @@ def test_a_delay_is_never_early(daemon, client, words):
     assert counted["matched"] == counted["injected"] == counted["held"] == 3
 
 
-@pytest.mark.parametrize("service, least", [
-    ("uniform=5ms..9ms", 5), ("20ms~5ms", 15), ("p50=4ms,p99=30ms", 4),
-])
+@pytest.mark.parametrize(
+    "service, least",
+    [
+        ("uniform=5ms..9ms", 5),
+        ("20ms~5ms", 15),
+        ("p50=4ms,p99=30ms", 4),
+    ],
+)
 def test_a_distribution_is_never_below_its_minimum(daemon, client, service, least):
     daemon.cli("inject", "d", "-D", service)
     requests = client.many(200, 32)
@@ -156,6 +163,7 @@ def test_probability_injects_into_about_that_share(daemon, client):
 
 # Several rules.
 
+
 def test_a_tail_stacks_on_a_baseline(daemon, client):
     """With a baseline rule of `2ms` and then a tail of `500ms -f 1%`, the baseline must not beat the tail."""
     daemon.cli("inject", "d", "-D", "2ms")
@@ -217,6 +225,7 @@ def test_added_delays_sum_up(daemon, client):
 
 
 # The output of `list`.
+
 
 def test_list_says_why_a_rule_injected_nothing(daemon, client):
     daemon.cli("inject", "d", "-D", "2ms", "-D", "50ms")
@@ -282,6 +291,7 @@ def test_a_rule_has_a_name(daemon, client):
 
 
 # Changes.
+
 
 def test_update_keeps_the_counters(daemon, client):
     daemon.cli("inject", "d", "-D", "1ms:1")
@@ -364,6 +374,7 @@ def test_a_rule_for_the_life_of_a_command(daemon, client):
 
 
 # Suspension.
+
 
 @pytest.mark.parametrize("undo", ["clear 1", "reset"])
 def test_a_rule_that_is_gone_before_its_command_leaves_the_status(daemon, undo):

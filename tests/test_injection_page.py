@@ -6,7 +6,6 @@ import re
 import shlex
 
 import pytest
-
 from conftest import BINARY, ROOT, run
 
 PAGE = ROOT / "docs/injection.md"
@@ -15,7 +14,9 @@ PAGE = ROOT / "docs/injection.md"
 @pytest.mark.parametrize("name", ["lanes", "times", "modes"])
 def test_a_picture_of_the_page_is_that_of_its_lab(name, directory):
     picture = directory / "picture.svg"
-    run(BINARY, "sim", ROOT / f"labs/injection-{name}.toml", "--report", f"heatmap --min 100us --max 1s --svg {picture}")
+    run(
+        BINARY, "sim", ROOT / f"labs/injection-{name}.toml", "--report", f"heatmap --min 100us --max 1s --svg {picture}"
+    )
     assert f"(pictures/injection-{name}.svg)" in PAGE.read_text()
     assert picture.read_text() == (ROOT / f"docs/pictures/injection-{name}.svg").read_text()
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, ROOT, requires, run
 from test_generated_clients import TOOLS
 
@@ -31,7 +30,13 @@ SCHEMAS = {
 def test_each_file_is_what_its_schema_says(file, schema, directory):
     assert "ok" in run(CHECKER, "--builtin-schema", schema, HERE / file).stdout
     broken = directory / "broken.yml"
-    broken.write_text((HERE / file).read_text().replace("script:", "scripts:").replace("using:", "usign:").replace("test: [", "tests: ["))
+    broken.write_text(
+        (HERE / file)
+        .read_text()
+        .replace("script:", "scripts:")
+        .replace("using:", "usign:")
+        .replace("test: [", "tests: [")
+    )
     assert run(CHECKER, "--builtin-schema", schema, broken, code=1).returncode == 1
 
 
@@ -47,7 +52,10 @@ def tarball(directory):
 def step(script, *words, **variables):
     return subprocess.run(
         ["bash", HERE / "setup-dashpot" / script, *words],
-        env={"PATH": os.environ["PATH"], **variables}, capture_output=True, text=True, timeout=HANG_LIMIT,
+        env={"PATH": os.environ["PATH"], **variables},
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT,
     )
 
 
@@ -80,7 +88,11 @@ def test_the_job_of_gitlab_runs_its_script(directory):
     environment = {**os.environ, "PATH": f"{directory}/bin:{os.environ['PATH']}", "DASHPOT_CHECKS": "out"}
     done = subprocess.run(
         ["sh", "-c", script.replace("< 50ms", "< 1m").replace("size=256M", "size=1M")],
-        cwd=directory, env=environment, capture_output=True, text=True, timeout=HANG_LIMIT,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT,
     )
     assert done.returncode == 0, done.stderr
     assert 'name="db.flush.p99 &lt; 1m"' in (directory / "out/junit.xml").read_text()

@@ -10,7 +10,6 @@ import subprocess
 import time
 
 import pytest
-
 from conftest import eventually, requires
 from kernel import dd, loop_in_memory, takes_a_kernel
 from test_kernel_reports import Watching, counted
@@ -18,7 +17,9 @@ from test_reports import QUANTIZE_ROW, has_begun, rows
 from timed import Client
 
 # On a busy host, the report adds a sentence on the time for which the host stopped dashpot.
-LONG = re.compile(r"^Interval: (\d+\.\d+) s instead of ([\d.]+) s; (\d+) intervals? (?:was|were) missed\.(?: |$)", re.MULTILINE)
+LONG = re.compile(
+    r"^Interval: (\d+\.\d+) s instead of ([\d.]+) s; (\d+) intervals? (?:was|were) missed\.(?: |$)", re.MULTILINE
+)
 SHORT = re.compile(r"^Interval: (\d+\.\d+) s instead of ([\d.]+) s\.(?: |$)", re.MULTILINE)
 PERIOD = 0.2
 PERIOD_NS = 200_000_000
@@ -92,7 +93,11 @@ def test_a_report_that_was_stopped_counts_what_it_slept_through(daemon, words):
     count = (lambda line: line["count"]) if words == ["heatmap"] else completed
     assert sum(map(count, lines)) == 50
     ((length, asked, missed),) = LONG.findall(errors)
-    assert (float(length) >= STOPPED, float(asked), int(missed)) == (True, PERIOD, max(first(line)["missed"] for line in lines))
+    assert (float(length) >= STOPPED, float(asked), int(missed)) == (
+        True,
+        PERIOD,
+        max(first(line)["missed"] for line in lines),
+    )
 
 
 def test_rates_are_of_the_time_that_an_interval_took(daemon):
@@ -209,7 +214,9 @@ def test_iolatency_of_what_the_daemon_remembers(serve):
 
 def test_iostat_takes_several_devices_then_interval_and_count(serve):
     daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M", "-d", "c=ram,size=1M")
-    lines = [json.loads(line) for line in daemon.cli("iostat", "--json", "-d", "a", "b", "0.1", "2").stdout.splitlines()]
+    lines = [
+        json.loads(line) for line in daemon.cli("iostat", "--json", "-d", "a", "b", "0.1", "2").stdout.splitlines()
+    ]
     assert [[disk["device"] for disk in line] for line in lines] == [["a", "b"]] * 2
     assert "devices come first" in daemon.cli("iostat", "1", "1", "a", code=2).stderr
 

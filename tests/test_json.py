@@ -5,7 +5,6 @@ import re
 import time
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from kernel import loop_in_memory, takes_a_kernel
 from test_kernel_reports import Watching, dd
@@ -16,8 +15,26 @@ from timed import Client
 UNITS = ("_ns", "_per_s", "_percent", "_bytes")
 # Figures without a unit, and names that are numbers.
 PLAIN = {
-    "n", "count", "zios", "lost", "missed", "unmatched", "bytes", "merged", "requeued", "sector", "pid", "rule", "lane",
-    "requested", "achieved", "stopped", "mean_in_flight", "most", "usual", "depth",
+    "n",
+    "count",
+    "zios",
+    "lost",
+    "missed",
+    "unmatched",
+    "bytes",
+    "merged",
+    "requeued",
+    "sector",
+    "pid",
+    "rule",
+    "lane",
+    "requested",
+    "achieved",
+    "stopped",
+    "mean_in_flight",
+    "most",
+    "usual",
+    "depth",
 }
 REPORTS = {
     "iolatency": ["iolatency", "-T", "1", "1"],
@@ -104,7 +121,9 @@ def test_of_the_kernels_disks(words):
         assert found
         check(found)
         if words[0] not in ("iostat", "snoop"):
-            assert all(one.get("unmatched", 0) == 0 == one["lost"] for one in (found if isinstance(found, list) else [found]))
+            assert all(
+                one.get("unmatched", 0) == 0 == one["lost"] for one in (found if isinstance(found, list) else [found])
+            )
 
 
 def test_the_moment_is_a_date_and_not_only_a_time_of_day(daemon):
@@ -122,4 +141,3 @@ def test_of_simulations(directory):
     for report in outcome["reports"]:
         assert report["output"], report["report"]
         check(report["output"], report["report"])
-

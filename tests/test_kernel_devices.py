@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 
 import pytest
-
 from conftest import BINARY, ROOT, eventually, requires, run
 from kernel import dd, is_watching, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel
 from test_kernel_reports import Watching, dashpot, nothing_left  # noqa: F401 (a fixture)
@@ -163,8 +162,9 @@ def stalled(directory):
     with loop_that_can_be_frozen(directory) as (loop, place):
         run("fsfreeze", "-f", place)
         try:
-            write = subprocess.Popen(["dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "oflag=direct"],
-                                     stderr=subprocess.DEVNULL)
+            write = subprocess.Popen(
+                ["dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "oflag=direct"], stderr=subprocess.DEVNULL
+            )
             inflight = pathlib.Path(f"/sys/block/{loop.name}/inflight")
             eventually(lambda: inflight.read_text().split() == ["0", "1"], "the write hangs")
             yield loop
@@ -208,7 +208,7 @@ def check_recorded(loop, recording):
         in_flight = json.loads(dashpot(*words, "--in", recording, "--json").stdout)["in_flight"]
         assert (in_flight["zios"], in_flight["device"]) == (1, loop.name), words
         assert in_flight["oldest_ns"] >= 200e6 and "before the watch" in in_flight["wait"], words
-    (found,) = json.loads(dashpot("iolatency", "--in", recording, "--json", "--where", "op=read").stdout),
+    (found,) = (json.loads(dashpot("iolatency", "--in", recording, "--json", "--where", "op=read").stdout),)
     assert found["in_flight"]["zios"] is None
 
 
@@ -247,8 +247,9 @@ def test_the_example_of_a_query_does_not_count_what_has_not_ended(directory, not
         record = Watching.quiet("record", "-d", loop.name, "-o", recording)
         dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=3", "oflag=direct")
         run("fsfreeze", "-f", place)
-        write = subprocess.Popen(["dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "oflag=direct"],
-                                 stderr=subprocess.DEVNULL)
+        write = subprocess.Popen(
+            ["dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "oflag=direct"], stderr=subprocess.DEVNULL
+        )
         inflight = pathlib.Path(f"/sys/block/{loop.name}/inflight")
         eventually(lambda: inflight.read_text().split() == ["0", "1"], "the write hangs")
         record.end()
@@ -257,10 +258,17 @@ def test_the_example_of_a_query_does_not_count_what_has_not_ended(directory, not
     text = (ROOT / source).read_text().replace('\\"', '"')
     (query,) = re.findall(r'duckdb -c "([^"]*)"', text)
     query = query.replace("10e6", "0").replace("today.rec", str(recording))
-    counted = f"select * from ({query})" if query.startswith("select") else f"select process, count(*) from ({query}) group by 1"
-    rows = run(PYTHON, "-c", f"import duckdb; import json; print(json.dumps(duckdb.sql({counted!r}).fetchall()))").stdout
+    counted = (
+        f"select * from ({query})"
+        if query.startswith("select")
+        else f"select process, count(*) from ({query}) group by 1"
+    )
+    rows = run(
+        PYTHON, "-c", f"import duckdb; import json; print(json.dumps(duckdb.sql({counted!r}).fetchall()))"
+    ).stdout
     assert [row[1] for row in json.loads(rows)] == [3], query
     everything = f"select count(*) from '{recording}/ios/*.parquet'"
-    rows = run(PYTHON, "-c", f"import duckdb; import json; print(json.dumps(duckdb.sql({everything!r}).fetchall()))").stdout
+    rows = run(
+        PYTHON, "-c", f"import duckdb; import json; print(json.dumps(duckdb.sql({everything!r}).fetchall()))"
+    ).stdout
     assert json.loads(rows)[0][0] > 3, "the recording has the I/O that had not ended"
-

@@ -29,7 +29,9 @@ def test_a_disk_that_the_kernel_does_not_count_has_no_figures(loop):  # noqa: F8
 
 def test_no_interval_is_busier_than_it_is_long(loop):  # noqa: F811
     """The kernel counts busy time in ticks, which may be longer than an interval."""
-    reader = subprocess.Popen(["sh", "-c", f"while dd if={loop.path} of=/dev/null bs=4k iflag=direct status=none; do :; done"])
+    reader = subprocess.Popen(
+        ["sh", "-c", f"while dd if={loop.path} of=/dev/null bs=4k iflag=direct status=none; do :; done"]
+    )
     try:
         lines = dashpot("iostat", "-y", "--json", "-d", loop.name, "10ms", "40").stdout.splitlines()
     finally:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, eventually, requires
 from kernel import IN_FLIGHT, instances_of, is_watching, left_behind, takes_a_kernel
 from scraping import layout
@@ -27,8 +26,12 @@ class Watching:
     def __init__(self, loop, *words):
         environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
         self.process = subprocess.Popen(
-            [BINARY, "iolatency", "-d", loop.path, *map(str, words)], text=True, bufsize=1, env=environment,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [BINARY, "iolatency", "-d", loop.path, *map(str, words)],
+            text=True,
+            bufsize=1,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         eventually(lambda: is_watching(self.process.pid) or self.process.poll() is not None, "the watch")
 
@@ -56,13 +59,32 @@ def nothing_left():
 
 def fio(loop, depth, number, directory):
     """Random reads without the page cache: the completion latency of each, in the order of fio's log."""
-    done = subprocess.run([
-        # fio gets real-time priority. The kernel's clock stops when an I/O ends, but fio's stops when fio runs again.
-        "chrt", "--fifo", "1", "fio", "--name=fio", f"--filename={loop.path}", "--direct=1", "--ioengine=libaio", "--rw=randread",
-        "--bs=4k", f"--iodepth={depth}", f"--io_size={4 * number}k", "--readonly", "--output-format=json", "--write_lat_log=fio",
-    ], capture_output=True, text=True, timeout=300, cwd=directory)
+    done = subprocess.run(
+        [
+            # fio gets real-time priority. The kernel's clock stops when an I/O ends, but fio's stops when fio runs again.
+            "chrt",
+            "--fifo",
+            "1",
+            "fio",
+            "--name=fio",
+            f"--filename={loop.path}",
+            "--direct=1",
+            "--ioengine=libaio",
+            "--rw=randread",
+            "--bs=4k",
+            f"--iodepth={depth}",
+            f"--io_size={4 * number}k",
+            "--readonly",
+            "--output-format=json",
+            "--write_lat_log=fio",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=directory,
+    )
     assert done.returncode == 0, done.stderr
-    (job,) = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+    (job,) = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
     latencies = [int(line.split(",")[1]) for line in (directory / "fio_clat.1.log").read_text().splitlines()]
     assert len(latencies) == job["read"]["total_ios"]
     return latencies
@@ -70,7 +92,9 @@ def fio(loop, depth, number, directory):
 
 def read(loop):
     """Starts one read of 4 KiB."""
-    return subprocess.Popen(["dd", f"if={loop.path}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", "status=none"])
+    return subprocess.Popen(
+        ["dd", f"if={loop.path}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", "status=none"]
+    )
 
 
 def bucket(ns):
@@ -79,10 +103,16 @@ def bucket(ns):
 
 # Comparisons with fio.
 
+
 @requires("fio")
-@pytest.mark.parametrize("delay, depth, number", [
-    ("uniform=10ms..40ms", 1, 300), ("uniform=2ms..6ms", 32, 4000), ("uniform=1ms..5ms", 128, 8000),
-])
+@pytest.mark.parametrize(
+    "delay, depth, number",
+    [
+        ("uniform=10ms..40ms", 1, 300),
+        ("uniform=2ms..6ms", 32, 4000),
+        ("uniform=1ms..5ms", 128, 8000),
+    ],
+)
 def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, depth, number):
     """fio's and dashpot's percentiles must agree within a bucket, which is about 2.2 % wide. fio reads its clock later
     than the kernel, after a system call and perhaps after other work on a busy machine. The difference is noise in
@@ -117,6 +147,7 @@ def measured(loop, depth, number, directory):
 
 
 # I/Os that last longer than an interval.
+
 
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 @pytest.mark.parametrize("how", ["suspended", "held"])
@@ -177,6 +208,7 @@ def test_what_crosses_ends_of_intervals_is_counted_once(daemon, slow, tmp_path):
 
 # I/Os that never end.
 
+
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 def test_what_hangs_is_named_at_the_end(daemon, slow, queued):
     text, lines = Watching(slow, *queued, 600), Watching(slow, "--json", *queued, 600)
@@ -187,6 +219,10 @@ def test_what_hangs_is_named_at_the_end(daemon, slow, queued):
     in_flight(said, slow)
     assert all(count == "0" for _, _, count, _ in rows(table, IOLATENCY_ROW))
     (interval,) = lines.intervals()
-    assert (interval["latency"]["n"], interval["in_flight"]["zios"], interval["in_flight"]["device"]) == (0, 1, slow.name)
+    assert (interval["latency"]["n"], interval["in_flight"]["zios"], interval["in_flight"]["device"]) == (
+        0,
+        1,
+        slow.name,
+    )
     daemon.cli("clear", "d", "--release")
     assert reader.wait(timeout=120) == 0

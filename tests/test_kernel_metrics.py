@@ -10,7 +10,6 @@ import urllib.parse
 import urllib.request
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from kernel import loop_in_memory, takes_a_kernel
 from prometheus import MONITORING, dashboard, prometheus  # noqa: F401 (a fixture)
@@ -91,14 +90,17 @@ def test_observe_puts_its_socket_away(loop, observer, directory):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("words, code, why", [
-    (("no-such-disk",), 1, "is not a block device"),
-    (("1", "vda"), 2, "'vda' is not a number of reports"),
-    (("1", "2", "vda"), 2, "devices come first"),
-    (("0",), 2, "is not an interval"),
-    (("-1",), 2, "'-1'"),
-    (("vda", "1", "-1"), 2, "'-1'"),
-])
+@pytest.mark.parametrize(
+    "words, code, why",
+    [
+        (("no-such-disk",), 1, "is not a block device"),
+        (("1", "vda"), 2, "'vda' is not a number of reports"),
+        (("1", "2", "vda"), 2, "devices come first"),
+        (("0",), 2, "is not an interval"),
+        (("-1",), 2, "'-1'"),
+        (("vda", "1", "-1"), 2, "'-1'"),
+    ],
+)
 def test_observe_refuses_what_it_does_not_understand(words, code, why):
     refused = run(BINARY, "observe", *words, code=code)
     assert why in refused.stderr and "tip" not in refused.stderr

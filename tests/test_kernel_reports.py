@@ -11,12 +11,18 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, eventually, requires, run
 from kernel import (
-    IN_FLIGHT, dd, instances_of, is_watching, left_behind, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel,
+    IN_FLIGHT,
+    dd,
+    instances_of,
+    is_watching,
+    left_behind,
+    loop_in_memory,
+    loop_that_can_be_frozen,
+    takes_a_kernel,
 )
-from test_reports import IOLATENCY_HEADER, IOLATENCY_ROW, IOSTAT_COLUMNS, QUANTIZE_ROW, rows
+from test_reports import IOLATENCY_HEADER, IOLATENCY_ROW, IOSTAT_COLUMNS, rows
 
 pytestmark = takes_a_kernel
 
@@ -44,8 +50,12 @@ def dashpot(*words, code=0):
 def started(words):
     environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
     return subprocess.Popen(
-        [BINARY, *map(str, words)], text=True, bufsize=1, env=environment,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [BINARY, *map(str, words)],
+        text=True,
+        bufsize=1,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
@@ -104,6 +114,7 @@ def by_value(text):
 
 # Counts.
 
+
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 def test_counts_are_those_of_the_kernel(loop, nothing_left, queued):
     before = loop.stat()
@@ -160,7 +171,10 @@ def test_iostat_prints_what_sysstats_does(loop, extended):
     dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=3000", "iflag=direct")
     theirs = run("iostat", "-d", *extended, loop.name, env={"LC_ALL": "C", "S_COLORS": "never"}).stdout
     ours = dashpot("iostat", "-d", loop.name, *extended).stdout
-    tables = [[line.split() for line in text.splitlines() if re.match(f"Device|{loop.name} ", line)] for text in (theirs, ours)]
+    tables = [
+        [line.split() for line in text.splitlines() if re.match(f"Device|{loop.name} ", line)]
+        for text in (theirs, ours)
+    ]
     (titles, figures), (our_titles, our_figures) = tables
     assert our_titles == titles
     # Both tools print averages since the boot. dashpot reads the counters later, so its averages cover more time.
@@ -179,6 +193,7 @@ def test_iostat_of_all_disks_takes_no_privilege(loop):
 
 
 # I/Os that take longer than an interval.
+
 
 @requires("mkfs.ext4")
 @requires("fsfreeze")
@@ -227,6 +242,7 @@ def test_an_interval_that_is_cut_short_has_what_it_saw(loop, nothing_left):
 
 # Options.
 
+
 def test_a_device_by_name_path_and_number(loop, nothing_left):
     for words in (loop.name, loop.path, loop.number()):
         report = iolatency("-d", words, 600)
@@ -270,7 +286,8 @@ def test_two_disks_at_once(loop, nothing_left):
 def test_quantize_of_a_disk(loop, nothing_left):
     report = subprocess.Popen(
         [BINARY, "quantize", "-d", loop.path, "--op", "read", "--for", "600s", "--json"],
-        text=True, stdout=subprocess.PIPE,
+        text=True,
+        stdout=subprocess.PIPE,
     )
     eventually(lambda: is_watching(report.pid), "the watch")
     dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=200", "iflag=direct")
@@ -284,6 +301,7 @@ def test_quantize_of_a_disk(loop, nothing_left):
 
 # Losses.
 
+
 @requires("fio")
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 def test_losses_invent_no_latency(loop, nothing_left, queued):
@@ -291,9 +309,24 @@ def test_losses_invent_no_latency(loop, nothing_left, queued):
     of another I/O."""
     report = Watching("iolatency", "--percentiles", "--json", "-d", loop.path, *queued, "500ms")
     work = subprocess.Popen(
-        ["fio", "--name=fio", f"--filename={loop.path}", "--direct=1", "--ioengine=libaio", "--rw=randread", "--bs=4k",
-         "--size=1m", "--iodepth=32", "--time_based", "--runtime=10", "--readonly", "--output-format=json"],
-        text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [
+            "fio",
+            "--name=fio",
+            f"--filename={loop.path}",
+            "--direct=1",
+            "--ioengine=libaio",
+            "--rw=randread",
+            "--bs=4k",
+            "--size=1m",
+            "--iodepth=32",
+            "--time_based",
+            "--runtime=10",
+            "--readonly",
+            "--output-format=json",
+        ],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     try:
         eventually(lambda: loop.stat()["reads"] > 100, "I/O")
@@ -314,7 +347,9 @@ def test_losses_invent_no_latency(loop, nothing_left, queued):
     busy = itertools.dropwhile(lambda interval: not interval["latency"]["n"], intervals)
     # After an interval that ended late comes a short interval, in which fio may have had no CPU time.
     whole = [interval for interval in busy if interval["elapsed_ns"] >= 500_000_000]
-    assert all(interval["latency"]["n"] or interval["lost"] for interval in whole), "an interval without I/Os has a loss"
+    assert all(interval["latency"]["n"] or interval["lost"] for interval in whole), (
+        "an interval without I/Os has a loss"
+    )
 
 
 def is_doubtful(in_flight):
@@ -336,11 +371,13 @@ def test_the_reader_comes_first_on_a_busy_host(loop, nothing_left):
 
     def threads():
         return {comes_first(int(thread)) for thread in os.listdir(f"/proc/{report.process.pid}/task")}
+
     eventually(lambda: threads() == {True, False}, "a reader that comes before the thread that prints")
     report.end()
 
 
 # Endings.
+
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_signals_leave_nothing_behind(loop, nothing_left, how):
@@ -458,6 +495,7 @@ def test_a_disk_without_a_size_is_refused(nothing_left):
 
 # Bad input.
 
+
 def as_nobody(*words, code=0):
     return run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", BINARY, *words, code=code)
 
@@ -470,21 +508,38 @@ def test_without_privilege_it_says_what_can_be_done(loop):
 @requires("unshare")
 def test_without_tracefs_it_says_what_to_mount(loop):
     # The kernel mounts tracefs below a mounted debugfs again, whenever a program looks there.
-    script = 'umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug/tracing 2>/dev/null; ' \
+    script = (
+        "umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug/tracing 2>/dev/null; "
         'while umount -l /sys/kernel/debug 2>/dev/null; do :; done; exec "$@"'
+    )
     error = run(
-        "unshare", "-m", "sh", "-c", script, "sh", BINARY, "iolatency", "-d", loop.name, "1", "1", code=1,
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        BINARY,
+        "iolatency",
+        "-d",
+        loop.name,
+        "1",
+        "1",
+        code=1,
     ).stderr
     assert "mount -t tracefs" in error and len(error.splitlines()) == 1, error
 
 
-@pytest.mark.parametrize("words, code, remedy", [
-    (["-d", "/dev/lop0"], 1, "there are"),
-    (["-d", "nonesuch"], 1, "no daemon"),
-    (["-d", "/etc/passwd"], 1, "it is a file"),
-    (["-k", "--by", "client"], 2, "the kernel's disks know processes"),
-    (["-k", "--by", "colour"], 2, "colour"),
-])
+@pytest.mark.parametrize(
+    "words, code, remedy",
+    [
+        (["-d", "/dev/lop0"], 1, "there are"),
+        (["-d", "nonesuch"], 1, "no daemon"),
+        (["-d", "/etc/passwd"], 1, "it is a file"),
+        (["-k", "--by", "client"], 2, "the kernel's disks know processes"),
+        (["-k", "--by", "colour"], 2, "colour"),
+    ],
+)
 def test_refusals_name_the_remedy(loop, nothing_left, words, code, remedy):
     error = dashpot("iolatency", *words, "1", "1", code=code).stderr
     assert remedy in error, error

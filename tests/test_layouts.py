@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from conftest import BINARY, requires, run
 
 BLOCK = 8192
@@ -32,8 +31,17 @@ def written(serve, directory, layout, policy):
     path.write_text(LAB.format(layout=layout, policy=policy))
     daemon = serve(path)
     run(
-        "fio", "--name=v", "--ioengine=nbd", f"--uri={daemon.uri('tank/v')}", "--rw=randwrite", f"--bs={BLOCK}",
-        "--size=8M", "--iodepth=16", "--end_fsync=1", "--verify=crc32c", "--verify_fatal=1",
+        "fio",
+        "--name=v",
+        "--ioengine=nbd",
+        f"--uri={daemon.uri('tank/v')}",
+        "--rw=randwrite",
+        f"--bs={BLOCK}",
+        "--size=8M",
+        "--iodepth=16",
+        "--end_fsync=1",
+        "--verify=crc32c",
+        "--verify_fatal=1",
         f"--aux-path={daemon.directory}",
     )
     ops = lambda disk: {op["op"]: op["bytes"] for op in daemon.disk(disk)["ops"]}
@@ -95,6 +103,8 @@ def test_the_dynamic_layout_over_files_is_refused(directory, command):
     path.write_text(lab.replace('store = "ram"', f'store = "file:{directory}/image"'))
     words = {"serve": ["serve", path], "run": ["run", path, "--", "true"], "sim": ["sim", path]}
     refused = run(BINARY, *words[command], code={"run": 125}.get(command, 1))
-    said = f"{path}:12: [pool.tank] layout: 'dynamic' keeps in memory where blocks are, and a disk of this pool has store"
+    said = (
+        f"{path}:12: [pool.tank] layout: 'dynamic' keeps in memory where blocks are, and a disk of this pool has store"
+    )
     assert said in refused.stderr, refused.stderr
     assert 'give its disks "ram" or "lossy:ram", or leave layout out' in refused.stderr

@@ -4,7 +4,6 @@ import os
 import re
 
 import pytest
-
 import wire
 from conftest import eventually
 from wire import Wire

@@ -6,7 +6,6 @@ import json
 import random
 
 import pytest
-
 from conftest import eventually
 from timed import Client, nbd
 
@@ -34,7 +33,8 @@ class Sectors:
         """Records the versions that were read after a loss: later reads must return the same versions."""
         for sector, version in enumerate(versions):
             assert version in self.possible[sector], (
-                f"sector {sector} has version {version}, not one of {self.possible[sector]}")
+                f"sector {sector} has version {version}, not one of {self.possible[sector]}"
+            )
             self.latest[sector] = version
 
 
@@ -42,7 +42,7 @@ def versions(data):
     """The version that each sector has. A sector with two versions would be torn within its 512 bytes."""
     found = []
     for at in range(0, len(data), SECTOR):
-        sector = data[at:at + SECTOR]
+        sector = data[at : at + SECTOR]
         assert sector == sector[:4] * (SECTOR // 4), f"the sector at {at} is torn"
         found.append(int.from_bytes(sector[:4], "little"))
     return found
@@ -223,11 +223,14 @@ def test_equal_seeds_and_equal_writes_lose_the_same(lossy):
     assert left[0] == left[1]
 
 
-@pytest.mark.parametrize("words, remedy", [
-    (["--tear", "1000"], "512 or 4096"),
-    (["--off", "--restart"], "cannot be used with"),
-    (["--keep", "some"], "none, all, random"),
-])
+@pytest.mark.parametrize(
+    "words, remedy",
+    [
+        (["--tear", "1000"], "512 or 4096"),
+        (["--off", "--restart"], "cannot be used with"),
+        (["--keep", "some"], "none, all, random"),
+    ],
+)
 def test_a_power_cut_that_makes_no_sense_is_refused(lossy, words, remedy):
     refused = lossy.cli("crash", "d", *words, code=2).stderr
     assert remedy in refused, refused
@@ -239,7 +242,9 @@ def test_a_tear_goes_with_random(lossy):
 
 
 def test_all_is_every_lossy_disk_each_with_a_seed_of_its_own(serve):
-    daemon = serve("-d", "a=lossy:ram,size=1M", "-d", "b=ram,size=1M", "-d", "c=lossy:null,size=1M", "-d", "d=null,size=1M")
+    daemon = serve(
+        "-d", "a=lossy:ram,size=1M", "-d", "b=ram,size=1M", "-d", "c=lossy:null,size=1M", "-d", "d=null,size=1M"
+    )
     done = daemon.cli("crash", "all", "--seed", "5", "--off", "--json")
     assert [(one["disk"], one["seed"]) for one in json.loads(done.stdout)] == [("a", 5), ("c", 6)]
     assert done.stderr.splitlines() == [

@@ -6,7 +6,6 @@ import math
 import os
 
 import pytest
-
 from conftest import BINARY, eventually, requires, run
 from scraping import LE, api, layout, samples, scrape, scraped, value  # noqa: F401 (a fixture)
 from timed import Client
@@ -78,7 +77,9 @@ def test_buckets_are_exact(scraped):
     for metric, kind in (("disk_latency", "disk"), ("disk_total_latency", "total"), ("disk_lateness", "lateness")):
         name, labels = f"dashpot_{metric}_seconds", {"disk": "d", "op": "read"}
         for le in LE:
-            below = sum(bucket["count"] for bucket in read[kind]["buckets"] if (bucket["to_ns"] or math.inf) <= le * 1e9)
+            below = sum(
+                bucket["count"] for bucket in read[kind]["buckets"] if (bucket["to_ns"] or math.inf) <= le * 1e9
+            )
             assert value(found, f"{name}_bucket", le=le, **labels) == below, (metric, le)
         assert value(found, f"{name}_bucket", le=math.inf, **labels) == read[kind]["count"]
         assert value(found, f"{name}_count", **labels) == read[kind]["count"]
@@ -104,7 +105,9 @@ def test_series_of_a_rule_end_with_it_and_its_id_is_not_used_again(scraped):
     client = Client(scraped)
 
     def rules():
-        return {dict(labels)["rule"] for name, labels in samples(scrape(scraped)[1]) if name == "dashpot_rule_held_total"}
+        return {
+            dict(labels)["rule"] for name, labels in samples(scrape(scraped)[1]) if name == "dashpot_rule_held_total"
+        }
 
     scraped.cli("inject", "d", "-D", "1ms")
     client.many(10, 2)

@@ -4,7 +4,6 @@ are made equal, or the files are refused."""
 import os
 
 import pytest
-
 from conftest import BINARY, eventually, requires, run
 from pools import LAYOUTS, VOLUME, lab
 from test_device import device  # noqa: F401 (a fixture)

@@ -5,7 +5,6 @@ import json
 import signal
 
 import pytest
-
 from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, requires, run
 
@@ -29,7 +28,16 @@ def test_a_mount_that_waits_says_so_and_an_interrupted_one_leaves_nothing(daemon
 def test_the_rules_of_run_are_for_the_command(attach, tmp_path, effect):
     """Making the file system and mounting it do not meet them, and at the end each rule says what it did."""
     words = [BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "-r", f"{effect} -T read --range 32M..33M"]
-    done = run(*words, "-r", f"{effect} -T read --first 1 --name reads", "--", "sh", "-c", "list=$(\"$0\" list --json); echo $list", BINARY)
+    done = run(
+        *words,
+        "-r",
+        f"{effect} -T read --first 1 --name reads",
+        "--",
+        "sh",
+        "-c",
+        'list=$("$0" list --json); echo $list',
+        BINARY,
+    )
     armed = json.loads(done.stdout)
     assert {rule["matched"] for rule in armed} == {0}
     told = [line for line in done.stderr.splitlines() if line.startswith("dashpot: rule on d: ")]

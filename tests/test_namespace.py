@@ -5,12 +5,11 @@ import pathlib
 import sys
 
 import pytest
-
 from conftest import requires, run
 from kernel import takes_a_kernel
 
 TESTS = pathlib.Path(__file__).parent
-BARE = 'umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug/tracing 2>/dev/null; '
+BARE = "umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug/tracing 2>/dev/null; "
 
 
 @takes_a_kernel
@@ -30,7 +29,20 @@ def test_an_ordinary_user_is_told_what_is_missing_and_why(tmp_path):
     script = "import sys; sys.path.insert(0, sys.argv[1]); import tracefs; tracefs.mount(); print(tracefs.complaint)"
     bare = f'{BARE} exec "$@"'
     told = run(
-        "unshare", "-m", "sh", "-c", bare, "sh", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-        sys.executable, "-B", "-c", script, TESTS,
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        bare,
+        "sh",
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        sys.executable,
+        "-B",
+        "-c",
+        script,
+        TESTS,
     ).stdout
     assert told.strip() == "takes root: run the tests as root"

@@ -5,7 +5,6 @@ import json
 import os
 
 import pytest
-
 from conftest import requires, run
 
 SIZE = 64 << 20
@@ -111,13 +110,23 @@ def test_qemu_img_bench_completes(disk, direction):
 def test_qemu_io_patterns(disk):
     """qemu-io writes patterns and reads them back; it fails if a pattern is wrong."""
     commands = [
-        "write -P 0xab 0 64k", "read -P 0xab 0 64k",
-        "write -P 0xcd 512 512", "read -P 0xab 0 512", "read -P 0xcd 512 512", "read -P 0xab 1k 63k",
-        "write -z 16k 16k", "read -P 0 16k 16k", "read -P 0xab 32k 32k",
-        "write -z -u 32k 4k", "read -P 0 32k 4k",
-        "discard 48k 16k", "read -P 0 48k 16k",
-        "write -f -P 0x11 63m 1m", "read -P 0x11 63m 1m",
-        "writev -P 0x22 1m 4k 8k 12k", "read -P 0x22 1m 24k",
+        "write -P 0xab 0 64k",
+        "read -P 0xab 0 64k",
+        "write -P 0xcd 512 512",
+        "read -P 0xab 0 512",
+        "read -P 0xcd 512 512",
+        "read -P 0xab 1k 63k",
+        "write -z 16k 16k",
+        "read -P 0 16k 16k",
+        "read -P 0xab 32k 32k",
+        "write -z -u 32k 4k",
+        "read -P 0 32k 4k",
+        "discard 48k 16k",
+        "read -P 0 48k 16k",
+        "write -f -P 0x11 63m 1m",
+        "read -P 0x11 63m 1m",
+        "writev -P 0x22 1m 4k 8k 12k",
+        "read -P 0x22 1m 24k",
         "flush",
     ]
     options = [word for command in commands for word in ("-c", command)]
@@ -136,10 +145,23 @@ def test_qemu_io_many_at_once(disk):
 @requires("fio")
 def test_fio_verifies_what_several_jobs_wrote(disk):
     report = run(
-        "fio", "--name=jobs", "--ioengine=nbd", f"--uri={disk}", "--rw=randwrite", "--bsrange=4k-64k",
-        "--bs_unaligned=0", "--iodepth=16", "--numjobs=4", "--size=8M", "--offset_increment=16M",
-        "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--output-format=json", "--group_reporting",
+        "fio",
+        "--name=jobs",
+        "--ioengine=nbd",
+        f"--uri={disk}",
+        "--rw=randwrite",
+        "--bsrange=4k-64k",
+        "--bs_unaligned=0",
+        "--iodepth=16",
+        "--numjobs=4",
+        "--size=8M",
+        "--offset_increment=16M",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--verify_state_save=0",
+        "--output-format=json",
+        "--group_reporting",
     ).stdout
-    (job,) = json.loads(report[report.index("{"):])["jobs"]
+    (job,) = json.loads(report[report.index("{") :])["jobs"]
     assert job["error"] == 0
     assert job["read"]["io_bytes"] == job["write"]["io_bytes"] == 4 * (8 << 20)

@@ -4,7 +4,6 @@ import stat
 import struct
 
 import pytest
-
 import wire
 from conftest import eventually
 from wire import Wire
@@ -71,7 +70,7 @@ def test_info_then_go_say_the_same(client):
 
 def test_list_names_every_export_in_order(client):
     replies = client.option(wire.OPT_LIST)
-    names = [data[4:4 + struct.unpack(">I", data[:4])[0]] for kind, data in replies if kind == wire.REP_SERVER]
+    names = [data[4 : 4 + struct.unpack(">I", data[:4])[0]] for kind, data in replies if kind == wire.REP_SERVER]
     assert names == [b"one", b"two"] and last(replies) == wire.REP_ACK
 
 
@@ -143,7 +142,8 @@ MALFORMED = {
     "go with data left over": (wire.OPT_GO, wire.export("one") + b"x"),
     "go with the longest length there is": (wire.OPT_GO, struct.pack(">I", 0xFFFFFFFF) + b"one\0\0"),
     "meta context before structured replies": (
-        wire.OPT_SET_META_CONTEXT, struct.pack(">I", 3) + b"one" + struct.pack(">II", 1, 15) + b"base:allocation",
+        wire.OPT_SET_META_CONTEXT,
+        struct.pack(">I", 3) + b"one" + struct.pack(">II", 1, 15) + b"base:allocation",
     ),
 }
 

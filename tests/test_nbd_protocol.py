@@ -5,7 +5,6 @@ import random
 import struct
 
 import pytest
-
 import wire
 from conftest import eventually
 from wire import CMD_READ, CMD_TRIM, CMD_WRITE, CMD_ZEROES, EINVAL, ENOSPC, EPERM, Wire
@@ -53,9 +52,15 @@ PAST_THE_END = {
 }
 
 
-@pytest.mark.parametrize("command, error", [
-    (CMD_READ, EINVAL), (CMD_WRITE, ENOSPC), (CMD_TRIM, EINVAL), (CMD_ZEROES, ENOSPC),
-])
+@pytest.mark.parametrize(
+    "command, error",
+    [
+        (CMD_READ, EINVAL),
+        (CMD_WRITE, ENOSPC),
+        (CMD_TRIM, EINVAL),
+        (CMD_ZEROES, ENOSPC),
+    ],
+)
 @pytest.mark.parametrize("case", PAST_THE_END)
 def test_past_the_end(client, command, error, case):
     offset, length = PAST_THE_END[case]
@@ -157,6 +162,7 @@ def test_libnbd_sees_the_same_errors(daemon):
 
 
 # Valid requests.
+
 
 def test_pipelined_requests_are_each_answered_once(client):
     for i in range(256):

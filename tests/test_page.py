@@ -7,7 +7,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from conftest import BINARY, ROOT, eventually, run
 
 WEB = ROOT / "web"
@@ -33,7 +32,9 @@ def served(serve):
     daemon = start(serve, "-r", f"d -D 1ms --client '{HOSTILE}'", "--api", "tcp:127.0.0.1:0")
     daemon.load = subprocess.Popen(
         [BINARY, "load", daemon.uri("d"), "--rate", "200", "--depth", "4", "--write", "50%"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     yield daemon
     daemon.load.kill()
     daemon.load.wait()
@@ -48,7 +49,9 @@ def look(scenario, address, *words):
 
 
 @in_chromium
-@pytest.mark.parametrize("scenario", ["loads", "tells", "refuses", "explains", "arms", "passes", "sleeps", "jumps", "zooms"])
+@pytest.mark.parametrize(
+    "scenario", ["loads", "tells", "refuses", "explains", "arms", "passes", "sleeps", "jumps", "zooms"]
+)
 def test_in_a_browser(served, scenario):
     look(scenario, served.page)
 
@@ -61,8 +64,13 @@ def test_hostile_words_run_no_script(served):
 @in_chromium
 def test_a_rule_on_a_path_disk_is_for_calls_that_it_can_hold(tmp_path):
     words = ["-d", f"wal=path:{tmp_path},types=sync,open", "--api", "tcp:127.0.0.1:0"]
-    running = subprocess.Popen([BINARY, "run", *words, "--", "cat"], text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    running = subprocess.Popen(
+        [BINARY, "run", *words, "--", "cat"],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     try:
         page = next(found for line in running.stderr if (found := re.search(r"http\S+#token=\S+", line)))
         look("holds", page.group())
@@ -76,8 +84,13 @@ def test_a_daemon_that_comes_back_is_met_again(serve):
     port = re.search(r":(\d+)/", first.page).group(1)
     run("nbdcopy", "--no-extents", first.uri("d"), "null:")
     looking = subprocess.Popen(
-        ["node", "tests/look.mjs", "returns", first.page], cwd=WEB, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        ["node", "tests/look.mjs", "returns", first.page],
+        cwd=WEB,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         assert looking.stdout.readline() == "seen\n", looking.stderr.read()
         first.stop()
@@ -94,8 +107,14 @@ def test_a_rectangle_finds_the_rule_on_one_disk_of_ten(serve):
     disks = [word for n in range(10) for word in ("-d", f"c1t{n}d0=ram,size=64M")]
     daemon = serve(*disks, "-r", "c1t3d0 -D 100ms -T read", "--api", "tcp:127.0.0.1:0")
     page = re.search(r"^page  (http\S+)$", eventually(lambda: "#token" in daemon.output() and daemon.output()), re.M)
-    loads = [subprocess.Popen([BINARY, "load", daemon.uri(f"c1t{n}d0"), "--rate", "100", "--depth", "32", "--write", "50%"],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in range(10)]
+    loads = [
+        subprocess.Popen(
+            [BINARY, "load", daemon.uri(f"c1t{n}d0"), "--rate", "100", "--depth", "32", "--write", "50%"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for n in range(10)
+    ]
     try:
         look("compares", page.group(1), "disk.latency[op]", "Rule 1 has", "c1t3d0", "Not different")
     finally:
@@ -107,8 +126,14 @@ def test_a_rectangle_finds_the_rule_on_one_disk_of_ten(serve):
 @in_chromium
 def test_a_rectangle_finds_the_slow_client_of_eight(serve):
     daemon = start(serve, "--api", "tcp:127.0.0.1:0")
-    loads = [subprocess.Popen([BINARY, "load", daemon.uri("d"), "--rate", "100", "--depth", "32"],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(8)]
+    loads = [
+        subprocess.Popen(
+            [BINARY, "load", daemon.uri("d"), "--rate", "100", "--depth", "32"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(8)
+    ]
     api = re.search(r"^API  (\S+)$", daemon.output(), re.M).group(1)
     slow = loads[5].pid
     run(BINARY, "inject", "--api", api, "d", "-D", "100ms", "--client", f"*pid={slow}")
@@ -147,8 +172,14 @@ def test_slow_volumes_lead_to_the_amplified_one_in_five_clicks(serve, directory)
     lab.write_text(LAB)
     daemon = serve(lab, "--api", "tcp:127.0.0.1:0")
     page = re.search(r"^page  (http\S+)$", eventually(lambda: "#token" in daemon.output() and daemon.output()), re.M)
-    loads = [subprocess.Popen([BINARY, "load", daemon.uri(volume), "--rate", "30", "--depth", "16", "--write", "80%", "--block", "128K"],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for volume in ("tank/db1", "tank/db2")]
+    loads = [
+        subprocess.Popen(
+            [BINARY, "load", daemon.uri(volume), "--rate", "30", "--depth", "16", "--write", "80%", "--block", "128K"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for volume in ("tank/db1", "tank/db2")
+    ]
     try:
         look("walks", page.group(1))
     finally:
@@ -160,6 +191,7 @@ def test_slow_volumes_lead_to_the_amplified_one_in_five_clicks(serve, directory)
 @in_chromium
 def test_a_power_cut_by_mouse_says_what_is_lost(serve):
     from timed import Client
+
     daemon = serve("-d", "d=lossy:ram,size=1M", "--api", "tcp:127.0.0.1:0")
     page = re.search(r"^page  (http\S+)$", eventually(lambda: "#token" in daemon.output() and daemon.output()), re.M)
     client = Client(daemon).handle

@@ -1,7 +1,7 @@
 """The page of a recording, of a simulation and of the kernel's disks, without a daemon; and reports as HTML files."""
 
-import hashlib
 import base64
+import hashlib
 import json
 import re
 import shutil
@@ -9,7 +9,6 @@ import signal
 import subprocess
 
 import pytest
-
 from attached import attach  # noqa: F401
 from conftest import BINARY, ROOT, eventually, requires, run
 from kernel import loop_in_memory, takes_a_kernel
@@ -45,9 +44,11 @@ def page(directory):
         def address():
             assert process.poll() is None, said.read_text()
             return re.search(r"^page  (http\S+#token=\S+)$", said.read_text(), re.M)
+
         found = eventually(address).group(1)
         start.process = process
         return found
+
     yield start
     for process in started:
         process.send_signal(signal.SIGINT)
@@ -70,8 +71,11 @@ def ask(address, path):
 def recording(serve, directory):
     """A recording of two seconds of a disk."""
     daemon = serve("-d", "d=ram,size=64M", "-r", "d -D 3ms")
-    load = subprocess.Popen([BINARY, "load", daemon.uri("d"), "--rate", "300", "--depth", "4", "--time", "4s"],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    load = subprocess.Popen(
+        [BINARY, "load", daemon.uri("d"), "--rate", "300", "--depth", "4", "--time", "4s"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     run(BINARY, "record", "--api", f"unix:{daemon.api}", "-o", directory / "rec", "--for", "2s")
     load.wait()
     return directory / "rec"
@@ -83,7 +87,12 @@ def test_a_recording_answers_as_its_reports_do(recording, page):
     assert source["kind"] == "recording" and source["devices"] == [{"layer": "disk", "name": "d"}]
     assert source["ended_ns"] is not None and source["trouble"] is None
     from_ns = clock["started_ns"] // 10**9 * 10**9
-    said = ask(address, f"/v1/statistics/columns?statistic=disk.latency[op]&from_ns={from_ns}&step_ns=3600000000000".replace("[", "%5B").replace("]", "%5D"))
+    said = ask(
+        address,
+        f"/v1/statistics/columns?statistic=disk.latency[op]&from_ns={from_ns}&step_ns=3600000000000".replace(
+            "[", "%5B"
+        ).replace("]", "%5D"),
+    )
     part = [part for column in said["columns"] for part in column["parts"]]
     told = json.loads(run(BINARY, "stat", "disk.latency[op]", "--in", recording, "--json").stdout)
     assert sum(one["count"] for one in part) == told["count"] > 100
@@ -102,6 +111,7 @@ def test_the_page_of_a_recording_is_guarded_as_a_daemons(recording, page):
     def status(path, *headers):
         words = [word for header in headers for word in ("-H", header)]
         return run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *words, origin + path).stdout
+
     bearer = f"Authorization: Bearer {token}"
     assert status("/v1/source", bearer) == "200"
     assert status("/v1/source") == status("/v1/source", "Authorization: Bearer 0123") == "401"
@@ -116,8 +126,13 @@ def test_the_page_of_a_recording_is_guarded_as_a_daemons(recording, page):
 @in_chromium
 def test_a_recording_that_vanishes_is_explained(recording, page):
     address = page("view", recording)
-    looking = subprocess.Popen(["node", "tests/look.mjs", "vanishes", address], cwd=ROOT / "web", text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    looking = subprocess.Popen(
+        ["node", "tests/look.mjs", "vanishes", address],
+        cwd=ROOT / "web",
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         assert looking.stdout.readline() == "seen\n", looking.stderr.read()
         shutil.rmtree(recording)
@@ -155,8 +170,13 @@ def test_a_rectangle_finds_a_process_on_a_kernel_disk(directory, loop, page):
     shutil.copy(shutil.which("dd"), large)
     address = page("observe", "--page", loop.path, "1")
     clock = ask(address, "/v1/clock")
-    reads = [subprocess.Popen([program, f"if={loop.path}", "of=/dev/null", "iflag=direct", f"bs={size}", f"count={count}"],
-                              stderr=subprocess.DEVNULL) for program, size, count in ((large, "512K", 100), ("dd", "4K", 400))]
+    reads = [
+        subprocess.Popen(
+            [program, f"if={loop.path}", "of=/dev/null", "iflag=direct", f"bs={size}", f"count={count}"],
+            stderr=subprocess.DEVNULL,
+        )
+        for program, size, count in ((large, "512K", 100), ("dd", "4K", 400))
+    ]
     assert [read.wait() for read in reads] == [0, 0]
     ended = ask(address, "/v1/clock")["now_ns"] + 2 * 10**9
     eventually(lambda: ask(address, "/v1/clock")["now_ns"] >= ended)
@@ -170,7 +190,10 @@ def test_a_rectangle_finds_a_process_on_a_kernel_disk(directory, loop, page):
 
 
 # The readers of a disk, and the part of it that each reads. Reads of the second part are slow.
-READERS = {"quickreader": ["--offset=0", "--rate_iops=150", "--iodepth=4"], "slowreader": ["--offset=32M", "--iodepth=4"]}
+READERS = {
+    "quickreader": ["--offset=0", "--rate_iops=150", "--iodepth=4"],
+    "slowreader": ["--offset=32M", "--iodepth=4"],
+}
 
 
 @takes_a_kernel
@@ -183,10 +206,26 @@ def test_a_rectangle_by_mouse_finds_the_slow_process_on_a_kernel_disk(serve, dir
     readers = []
     for name, words in READERS.items():
         shutil.copy(shutil.which("fio"), directory / name)
-        readers.append(subprocess.Popen(
-            [directory / name, f"--name={name}", f"--filename={node}", "--direct=1", "--ioengine=libaio", "--rw=randread",
-             "--bs=4k", "--size=32M", "--time_based", "--runtime=70", *words],
-            cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        readers.append(
+            subprocess.Popen(
+                [
+                    directory / name,
+                    f"--name={name}",
+                    f"--filename={node}",
+                    "--direct=1",
+                    "--ioengine=libaio",
+                    "--rw=randread",
+                    "--bs=4k",
+                    "--size=32M",
+                    "--time_based",
+                    "--runtime=70",
+                    *words,
+                ],
+                cwd=directory,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        )
     try:
         look("compares", address, "disk.latency[process]", "Process slowreader has")
     finally:
@@ -199,32 +238,53 @@ def test_a_rectangle_by_mouse_finds_the_slow_process_on_a_kernel_disk(serve, dir
         daemon.cli("detach", "d")
 
 
-@pytest.mark.parametrize("words, why", [
-    (("sim", "x.toml", "--speed", "2"), "--page"),
-    (("sim", "x.toml", "--page", "--speed", "0"), "'0' is no speed"),
-    (("view", "nothing.rec"), "nothing.rec"),
-    (("view", "x", "--listen", "unix:/tmp/x.sock"), "x: No such file"),
-])
+@pytest.mark.parametrize(
+    "words, why",
+    [
+        (("sim", "x.toml", "--speed", "2"), "--page"),
+        (("sim", "x.toml", "--page", "--speed", "0"), "'0' is no speed"),
+        (("view", "nothing.rec"), "nothing.rec"),
+        (("view", "x", "--listen", "unix:/tmp/x.sock"), "x: No such file"),
+    ],
+)
 def test_bad_words_are_refused(words, why):
     done = subprocess.run([BINARY, *words], capture_output=True, text=True, timeout=20)
     assert done.returncode in (1, 2) and why in done.stderr, done.stderr
 
 
 def hashes(html, tag):
-    return [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-            for text in re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.S)]
+    return [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.S)
+    ]
 
 
-REPORTS = ["iolatency 1 1", "iostat 1 1", "quantize --for 1s", "heatmap 1 2", "snoop --for 1s", "stat disk.latency 1 1",
-           "proof", "inflight"]
+REPORTS = [
+    "iolatency 1 1",
+    "iostat 1 1",
+    "quantize --for 1s",
+    "heatmap 1 2",
+    "snoop --for 1s",
+    "stat disk.latency 1 1",
+    "proof",
+    "inflight",
+]
 
 
 def test_each_report_is_saved_as_one_file(serve, directory):
     daemon = serve("-d", "d=ram,size=64M", "-r", "-D 5ms")
-    load = subprocess.Popen([BINARY, "load", daemon.uri("d"), "--rate", "100", "--time", "6s"],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    running = [subprocess.Popen([BINARY, *words.split(), "--api", f"unix:{daemon.api}", "--html", directory / f"{at}.html"], stdout=subprocess.PIPE)
-               for at, words in enumerate(REPORTS)]
+    load = subprocess.Popen(
+        [BINARY, "load", daemon.uri("d"), "--rate", "100", "--time", "6s"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    running = [
+        subprocess.Popen(
+            [BINARY, *words.split(), "--api", f"unix:{daemon.api}", "--html", directory / f"{at}.html"],
+            stdout=subprocess.PIPE,
+        )
+        for at, words in enumerate(REPORTS)
+    ]
     for at, (words, report) in enumerate(zip(REPORTS, running)):
         assert report.communicate()[0] and report.returncode == 0, words
         check_file((directory / f"{at}.html").read_text(), words)
@@ -243,5 +303,9 @@ def check_file(html, words):
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_the_report(daemon):
-    done = subprocess.run([BINARY, "iostat", "--api", f"unix:{daemon.api}", "--html", "/nowhere/x.html", "1", "1"], capture_output=True, text=True)
+    done = subprocess.run(
+        [BINARY, "iostat", "--api", f"unix:{daemon.api}", "--html", "/nowhere/x.html", "1", "1"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 1 and "--html /nowhere/x.html: cannot be written" in done.stderr

@@ -10,7 +10,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, eventually, open_to_all, requires, run
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -46,8 +45,19 @@ def counted(wal, tmp_path, *command, rules=("-D 1us",), under=(), types="sync", 
     listed = tmp_path / "rules.json"
     script = '"$@" && exec "$DASHPOT" list --json >"$LISTED"'
     done = path_run(
-        wal, "env", f"DASHPOT={BINARY}", f"LISTED={listed}", f"TOGETHER={together}", "sh", "-c", script, "sh", *command,
-        rules=rules, under=under, types=types,
+        wal,
+        "env",
+        f"DASHPOT={BINARY}",
+        f"LISTED={listed}",
+        f"TOGETHER={together}",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        *command,
+        rules=rules,
+        under=under,
+        types=types,
     )
     (rule,) = json.loads(listed.read_text())
     return done, rule
@@ -71,8 +81,22 @@ def test_an_ordinary_user_without_capabilities_can_do_it(places, tmp_path):
     copy.write_bytes(pathlib.Path(BINARY).read_bytes())
     copy.chmod(0o755)
     user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set=-all"]
-    done = run(*user, copy, "run", "-d", f"wal=path:{wal}", "-r", "-D 20ms", "--",
-               PYTHON, "-c", SYNCS, wal / "f", 3, env={"TMPDIR": str(tmp_path)})
+    done = run(
+        *user,
+        copy,
+        "run",
+        "-d",
+        f"wal=path:{wal}",
+        "-r",
+        "-D 20ms",
+        "--",
+        PYTHON,
+        "-c",
+        SYNCS,
+        wal / "f",
+        3,
+        env={"TMPDIR": str(tmp_path)},
+    )
     lasted = [int(line) for line in done.stdout.split()]
     assert len(lasted) == 3 and min(lasted) >= 20_000_000
 
@@ -88,7 +112,16 @@ def test_a_program_that_drops_from_root_is_held_without_ptrace(places, tmp_path)
     container = ["setpriv", f"--bounding-set=-all,{OF_CONTAINERS}", "--inh-caps=-all"]
     drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
     _, rule = counted(
-        wal, tmp_path, *drop, PYTHON, "-c", SYNCS, wal / "f", 5, rules=["-D 20ms"], under=container,
+        wal,
+        tmp_path,
+        *drop,
+        PYTHON,
+        "-c",
+        SYNCS,
+        wal / "f",
+        5,
+        rules=["-D 20ms"],
+        under=container,
     )
     assert (rule["matched"], rule["held"]) == (5, 5)
 
@@ -162,11 +195,30 @@ wait $!
 def test_every_sync_of_many_threads_is_held_and_no_byte_is_wrong(places, tmp_path):
     wal, _ = places
     done, rule = counted(
-        wal, tmp_path, "sh", "-ec", TOGETHER, "sh", "fio", "--name=w", f"--directory={wal}", "--ioengine=psync",
-        "--rw=randwrite", "--bs=4k", "--size=32k", "--fsync=1", "--numjobs=64", "--thread", "--verify=crc32c", "--verify_state_save=0",
-        "--fallocate=none", "--output-format=json", rules=["-D 5ms"], together=64,
+        wal,
+        tmp_path,
+        "sh",
+        "-ec",
+        TOGETHER,
+        "sh",
+        "fio",
+        "--name=w",
+        f"--directory={wal}",
+        "--ioengine=psync",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--size=32k",
+        "--fsync=1",
+        "--numjobs=64",
+        "--thread",
+        "--verify=crc32c",
+        "--verify_state_save=0",
+        "--fallocate=none",
+        "--output-format=json",
+        rules=["-D 5ms"],
+        together=64,
     )
-    jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+    jobs = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
     assert len(jobs) == 64 and not any(job["error"] for job in jobs)
     syncs = sum(job["sync"]["total_ios"] for job in jobs)
     # fio does not sync after its last write.
@@ -203,8 +255,9 @@ def test_short_lived_children_are_held(places, tmp_path):
 
 def test_two_hundred_threads_are_held_at_once(places, tmp_path):
     wal, _ = places
-    _, rule = counted(wal, tmp_path, "sh", "-ec", TOGETHER, "sh", PYTHON, "-c", THREADS, wal, rules=["-D 300us"],
-                      together=200)
+    _, rule = counted(
+        wal, tmp_path, "sh", "-ec", TOGETHER, "sh", PYTHON, "-c", THREADS, wal, rules=["-D 300us"], together=200
+    )
     assert rule["matched"] == rule["held"] == rule["depth"]["most"] == 200
 
 
@@ -238,8 +291,20 @@ def test_postgresql_waits_for_its_log_and_panics_when_it_fails(places, tmp_path)
     script = f"cd {tmp_path} && initdb -D data >/dev/null 2>&1 && echo wal_sync_method=fdatasync >>data/postgresql.conf"
     run(*user, "sh", "-c", script, env=env)
     wal = tmp_path / "data" / "pg_wal"
-    done = run(*user, copy, "run", "-d", f"wal=path:{wal}", "-r", "-D 20ms", "--",
-               "sh", "-c", f"cd {tmp_path}\n{CLUSTER}", env=env)
+    done = run(
+        *user,
+        copy,
+        "run",
+        "-d",
+        f"wal=path:{wal}",
+        "-r",
+        "-D 20ms",
+        "--",
+        "sh",
+        "-c",
+        f"cd {tmp_path}\n{CLUSTER}",
+        env=env,
+    )
     (slow,) = json.loads((tmp_path / "slow.json").read_text())
     assert slow["matched"] == slow["held"] > 0
     assert "PANIC" in (tmp_path / "log").read_text()
@@ -322,15 +387,27 @@ log.write("end\\n")
 """
 
 
-@pytest.mark.parametrize(
-    ("on_loss", "left"), [("pass", ["0", "0", "end"]), ("fail", ["5", "5", "end"]), ("kill", [])]
-)
+@pytest.mark.parametrize(("on_loss", "left"), [("pass", ["0", "0", "end"]), ("fail", ["5", "5", "end"]), ("kill", [])])
 def test_calls_end_as_asked_when_dashpot_is_killed(places, tmp_path, on_loss, left):
     wal, _ = places
     log = tmp_path / "log"
     process = subprocess.Popen(
-        [BINARY, "run", "--on-loss", on_loss, "-d", f"wal=path:{wal}", "-r", "--hang --first 1",
-         "--", PYTHON, "-c", LOSS, wal / "f", log],
+        [
+            BINARY,
+            "run",
+            "--on-loss",
+            on_loss,
+            "-d",
+            f"wal=path:{wal}",
+            "-r",
+            "--hang --first 1",
+            "--",
+            PYTHON,
+            "-c",
+            LOSS,
+            wal / "f",
+            log,
+        ],
     )
     eventually(lambda: log.exists() and "\n" in log.read_text(), "the program's first line")
     program, parent = map(int, log.read_text().split()[:2])
@@ -367,8 +444,20 @@ open(sys.argv[2], "w").write("synced")
 def test_a_child_that_outlives_the_program_can_sync(places, tmp_path):
     wal, _ = places
     process = subprocess.Popen(
-        [BINARY, "run", "-d", f"wal=path:{wal}", "-r", "-e EIO", "--", PYTHON, "-c", ORPHAN, wal / "f",
-         tmp_path / "log"],
+        [
+            BINARY,
+            "run",
+            "-d",
+            f"wal=path:{wal}",
+            "-r",
+            "-e EIO",
+            "--",
+            PYTHON,
+            "-c",
+            ORPHAN,
+            wal / "f",
+            tmp_path / "log",
+        ],
     )
     assert process.wait(HANG_LIMIT) == 0
     eventually(lambda: (tmp_path / "log").exists(), "the child's sync")
@@ -380,10 +469,16 @@ def test_a_child_that_outlives_the_program_can_sync(places, tmp_path):
         (["run", "-d", "wal=path:/nowhere", "--", "true"], "name a directory that exists"),
         (["run", "-d", "wal=path:/etc/passwd", "--", "true"], "it is no directory"),
         (["run", "-d", "wal=path:/tmp", "-r", "-D 1ms -T trim", "--", "true"], "a path disk has calls of the types"),
-        (["run", "-d", "wal=path:/tmp,types=all", "-r", "-D 1ms --mode floor", "--", "true"], "only a sync can be done"),
+        (
+            ["run", "-d", "wal=path:/tmp,types=all", "-r", "-D 1ms --mode floor", "--", "true"],
+            "only a sync can be done",
+        ),
         (["run", "-d", "wal=path:/tmp,size=1G", "--", "true"], "has no bytes of its own"),
         (["run", "-d", "d=ram", "--on-loss", "pass", "--", "true"], "--on-loss is for the calls of"),
-        (["run", "-d", "wal=path:/tmp", "--attach", "--", "true"], "--attach: the files of a program are no block device"),
+        (
+            ["run", "-d", "wal=path:/tmp", "--attach", "--", "true"],
+            "--attach: the files of a program are no block device",
+        ),
         (["run", "-d", "wal=path:/tmp", "--mount", "/mnt", "--", "true"], "--mount /mnt: the files of a program"),
         (["run", "-d", "wal=path:/tmp,types=write", "-r", "-e EIO --range 1G..", "--", "true"], "'1G..' has no end"),
         (["run", "-d", "wal=path:/tmp,types=", "--", "true"], "is not a type of call: those are"),

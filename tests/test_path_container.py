@@ -5,7 +5,6 @@ import json
 import signal
 
 import pytest
-
 from conftest import eventually
 from containers import DASHPOT, can_run_containers, container  # noqa: F401 (a fixture)
 from test_path import ORPHAN, PYTHON, SYNCS

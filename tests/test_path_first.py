@@ -9,7 +9,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, eventually, open_to_all, run
 from test_path import PYTHON, counted, path_run, places  # noqa: F401
 
@@ -118,7 +117,14 @@ print(lasted)
 def test_a_call_that_a_signal_interrupts_keeps_its_deadline(places, tmp_path, under):  # noqa: F811
     wal, _ = places
     done, rule = counted(
-        wal, tmp_path, PYTHON, "-c", INTERRUPTED, wal / "f", rules=["-D 60ms"], under=under,
+        wal,
+        tmp_path,
+        PYTHON,
+        "-c",
+        INTERRUPTED,
+        wal / "f",
+        rules=["-D 60ms"],
+        under=under,
     )
     holds = int(done.stdout) // 60_000_000
     # If a hold ends while the signal's handler runs, dashpot cannot answer the call then; when the call begins again,
@@ -185,8 +191,24 @@ def test_a_program_that_forks_is_bounded_by_its_own_limit(places, tmp_path):  # 
     listed = tmp_path / "rules.json"
     script = f'"$@" && exec {copy} list --json >{listed}'
     done = run(
-        *user, copy, "run", "-d", f"wal=path:{wal}", "-r", "-D 5ms", "--", "sh", "-c", script, "sh",
-        PYTHON, "-c", BOMB, wal, 100, env={"TMPDIR": str(tmp_path)},
+        *user,
+        copy,
+        "run",
+        "-d",
+        f"wal=path:{wal}",
+        "-r",
+        "-D 5ms",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        PYTHON,
+        "-c",
+        BOMB,
+        wal,
+        100,
+        env={"TMPDIR": str(tmp_path)},
     )
     started = int(done.stdout)
     (rule,) = json.loads(listed.read_text())

@@ -7,7 +7,6 @@ import re
 import subprocess
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, eventually, run
 from test_path import PYTHON, places, zombie  # noqa: F401
 
@@ -29,8 +28,10 @@ def started(tmp_path, words, program):
     """Starts a program. Yields the process, and the function that tells which calls are in flight."""
     api = ["--api", f"unix:{tmp_path}/api.sock"]
     process = subprocess.Popen(
-        [BINARY, "run", *api, *words, "--", *map(str, program)], text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [BINARY, "run", *api, *words, "--", *map(str, program)],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     try:
         yield process, lambda: json.loads(run(BINARY, "inflight", "--json", *api).stdout)["ios"]
@@ -44,7 +45,9 @@ def started(tmp_path, words, program):
 @pytest.mark.parametrize("rule", ["--hang", "-D 1h:1", "-D 1h --mode floor"])
 @pytest.mark.parametrize("call", ["fsync", "sync"])
 def test_the_call_of_a_killed_thread_ends(places, tmp_path, rule, call):  # noqa: F811
-    disks = [word for name, place in zip("ab", places) for word in ("-d", f"{name}=path:{place}", "-r", f"{name} {rule}")]
+    disks = [
+        word for name, place in zip("ab", places) for word in ("-d", f"{name}=path:{place}", "-r", f"{name} {rule}")
+    ]
     with started(tmp_path, disks, [PYTHON, "-c", CHILD, places[0] / "f", call]) as (process, in_flight):
         child = int(process.stdout.readline())
         calls = 2 if call == "sync" else 1
@@ -67,7 +70,9 @@ def test_a_signal_that_waits_for_a_held_call_is_explained(places, tmp_path):  # 
     api = ["--api", f"unix:{tmp_path}/api.sock"]
     process = subprocess.Popen(
         [BINARY, "run", *api, "-d", f"wal=path:{wal}", "-r", "--hang", "--", PYTHON, "-c", HANDLES, wal / "f"],
-        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     try:
         at_once = process.stderr.readline()
@@ -120,8 +125,9 @@ os.waitpid(second, 0)
 def test_a_thread_with_the_number_of_a_killed_one_is_held_for_its_whole_time(places):  # noqa: F811
     wal, _ = places
     namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
-    done = run(*namespace, BINARY, "run", "-d", f"wal=path:{wal}", "-r", "-D 1s", "--",
-               PYTHON, "-c", REUSED, wal / "f", BINARY)
+    done = run(
+        *namespace, BINARY, "run", "-d", f"wal=path:{wal}", "-r", "-D 1s", "--", PYTHON, "-c", REUSED, wal / "f", BINARY
+    )
     assert int(done.stdout) >= 1_000_000_000
 
 

@@ -8,7 +8,6 @@ import subprocess
 import time
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, eventually
 from test_path import PYTHON, places, zombie  # noqa: F401
 
@@ -53,8 +52,22 @@ def test_no_call_waits_for_ever_when_processes_are_killed(places, tmp_path, on_l
     wal, _ = places
     log = tmp_path / "log"
     process = subprocess.Popen(
-        [BINARY, "run", "--on-loss", on_loss, "-d", f"wal=path:{wal}", "-r", "-D 3ms",
-         "--", PYTHON, "-c", THREADS, wal / "f", log],
+        [
+            BINARY,
+            "run",
+            "--on-loss",
+            on_loss,
+            "-d",
+            f"wal=path:{wal}",
+            "-r",
+            "-D 3ms",
+            "--",
+            PYTHON,
+            "-c",
+            THREADS,
+            wal / "f",
+            log,
+        ],
     )
     eventually(lambda: log.exists() and "\n" in log.read_text(), "the program's first line")
     program = int(log.read_text().split()[0])

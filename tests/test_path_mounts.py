@@ -4,7 +4,6 @@ import os
 import shutil
 
 import pytest
-
 from test_path import PYTHON, SYNCS, counted, places  # noqa: F401
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
@@ -90,8 +89,22 @@ def test_a_root_of_a_program_has_its_own_files(files, tmp_path, root, more, matc
     whether such a file is the disk's."""
     entered = f"cd {files.parent}" + ENTERED.replace("$2", root).replace("$3", more)
     _, rule = counted(
-        files, tmp_path, "unshare", "--mount", "sh", "-ec", entered, "sh", files, root, more, PYTHON, "-c", SYNCS,
-        files / "f", 5,
+        files,
+        tmp_path,
+        "unshare",
+        "--mount",
+        "sh",
+        "-ec",
+        entered,
+        "sh",
+        files,
+        root,
+        more,
+        PYTHON,
+        "-c",
+        SYNCS,
+        files / "f",
+        5,
     )
     assert (rule["matched"], rule["held"]) == (matched, matched)
 

@@ -6,7 +6,6 @@ import pathlib
 import random
 
 import pytest
-
 from test_path import PYTHON, counted, places  # noqa: F401
 
 HERE = pathlib.Path(__file__).resolve().parent

@@ -5,7 +5,6 @@ import json
 import os
 
 import pytest
-
 from conftest import BINARY, requires, run
 from test_path import PYTHON, SYNCS, path_run, places  # noqa: F401
 
@@ -15,14 +14,29 @@ ALL = "sync,write,read,open,unlink,rename,truncate"
 def listed(wal, tmp_path, program, *arguments, types=ALL, rules=(), options=(), code=0):
     """Runs a Python program on a disk with these types of calls. Returns what the program printed, and the rules."""
     rules_file, events = tmp_path / "rules.json", tmp_path / "events.json"
-    script = (
-        '"$@"; code=$?; "$DASHPOT" list --json >"$LISTED"; curl -s --unix-socket "${DASHPOT_API#unix:}" "http://d/v1/events?after=0" >"$EVENTS"; exit $code'
-    )
+    script = '"$@"; code=$?; "$DASHPOT" list --json >"$LISTED"; curl -s --unix-socket "${DASHPOT_API#unix:}" "http://d/v1/events?after=0" >"$EVENTS"; exit $code'
     words = [word for rule in rules for word in ("-r", f"wal {rule}")]
     done = run(
-        BINARY, "run", "-d", f"wal=path:{wal},types={types}", *words, *options, "--", "env",
-        f"DASHPOT={BINARY}", f"LISTED={rules_file}", f"EVENTS={events}",
-        "sh", "-c", script, "sh", PYTHON, "-c", program, *arguments, code=code,
+        BINARY,
+        "run",
+        "-d",
+        f"wal=path:{wal},types={types}",
+        *words,
+        *options,
+        "--",
+        "env",
+        f"DASHPOT={BINARY}",
+        f"LISTED={rules_file}",
+        f"EVENTS={events}",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        PYTHON,
+        "-c",
+        program,
+        *arguments,
+        code=code,
     )
     return done, json.loads(rules_file.read_text())
 
@@ -80,7 +94,15 @@ print(json.dumps(ends))
 """
 KINDS_OF = {
     "write": [
-        "write", "pwrite", "writev", "pwritev", "copy_file_range", "sendfile", "clone", "clone range", "deduplicate",
+        "write",
+        "pwrite",
+        "writev",
+        "pwritev",
+        "copy_file_range",
+        "sendfile",
+        "clone",
+        "clone range",
+        "deduplicate",
     ],
     "read": ["read", "pread", "preadv"],
     "truncate": ["ftruncate", "truncate", "fallocate", "unreserve"],
@@ -141,8 +163,16 @@ def test_offsets_and_lengths_are_those_of_the_calls(places, tmp_path):  # noqa: 
     zios = json.loads((tmp_path / "events.json").read_text())["zios"]
     seen = [(zio["op"], zio["offset_bytes"], zio["length_bytes"]) for zio in zios]
     for expected in [
-        ("write", 4096, 100), ("write", 0, 10), ("write", 10, 20), ("write", 1 << 20, 12), ("read", 8192, 50),
-        ("read", 0, 30), ("truncate", 1 << 21, 0), ("sync", 4096, 8192), ("sync", 77, 9), ("write", 1 << 21, 3),
+        ("write", 4096, 100),
+        ("write", 0, 10),
+        ("write", 10, 20),
+        ("write", 1 << 20, 12),
+        ("read", 8192, 50),
+        ("read", 0, 30),
+        ("truncate", 1 << 21, 0),
+        ("sync", 4096, 8192),
+        ("sync", 77, 9),
+        ("write", 1 << 21, 3),
     ]:
         assert expected in seen, (expected, seen)
 
@@ -219,7 +249,13 @@ def test_a_bracket_begins_a_class_unless_a_directory_has_that_name(places, tmp_p
 def test_a_floor_is_done_first_and_both_times_are_known(places, tmp_path):  # noqa: F811
     wal, _ = places
     done, (rule,) = listed(
-        wal, tmp_path, SYNCS, wal / "f", "5", types="sync", rules=["-D 20ms --mode floor"],
+        wal,
+        tmp_path,
+        SYNCS,
+        wal / "f",
+        "5",
+        types="sync",
+        rules=["-D 20ms --mode floor"],
     )
     assert min(map(int, done.stdout.split())) >= 20_000_000
     # On a busy host, a sync may take longer than the rule's delay.
@@ -253,8 +289,19 @@ wait $recorder
 def test_the_time_of_the_file_is_absent_unless_dashpot_has_synced_it(places, tmp_path, mode):  # noqa: F811
     wal, _ = places
     path_run(
-        wal, "env", f"DASHPOT={BINARY}", "sh", "-ec", f"cd {tmp_path}\n{RECORDED}", "sh",
-        PYTHON, "-c", SYNCS, wal / "f", 5, rules=[f"-D 20ms --mode {mode}"],
+        wal,
+        "env",
+        f"DASHPOT={BINARY}",
+        "sh",
+        "-ec",
+        f"cd {tmp_path}\n{RECORDED}",
+        "sh",
+        PYTHON,
+        "-c",
+        SYNCS,
+        wal / "f",
+        5,
+        rules=[f"-D 20ms --mode {mode}"],
     )
     recorded = run(BINARY, "snoop", "--in", tmp_path / "rec", "--json").stdout
     told = json.loads((tmp_path / "events").read_text())["zios"]
@@ -263,7 +310,9 @@ def test_the_time_of_the_file_is_absent_unless_dashpot_has_synced_it(places, tmp
         known = [zio for zio in times if zio != (None, None)]
         assert (len(times), len(known)) == (5, 0 if mode == "add" else 5), times
         assert all(store > 0 and total >= 20_000_000 for store, total in known), times
-    reports = [run(BINARY, "iolatency", "--in", tmp_path / "rec", "--layer", layer, "--json") for layer in ("store", "disk")]
+    reports = [
+        run(BINARY, "iolatency", "--in", tmp_path / "rec", "--layer", layer, "--json") for layer in ("store", "disk")
+    ]
     counts = [json.loads(report.stdout)["latency"]["n"] for report in reports]
     totals = json.loads(run(BINARY, "stat", "disk.total", "--in", tmp_path / "rec", "--json").stdout)
     assert totals["numbers"]["n"] == (0 if mode == "add" else 5), totals
@@ -324,7 +373,16 @@ def unheld(place, tmp_path, types, *command, options=(), disk="wal", code=0):
     """The counts of the accesses to a disk that were not held, by kind, and what dashpot said."""
     report = tmp_path / "report"
     done = run(
-        BINARY, "run", "-d", f"{disk}=path:{place},types={types}", "--report", report, *options, "--", *command, code=code,
+        BINARY,
+        "run",
+        "-d",
+        f"{disk}=path:{place},types={types}",
+        "--report",
+        report,
+        *options,
+        "--",
+        *command,
+        code=code,
     )
     (summary,) = json.loads((report / "summary.json").read_text())["unheld"]
     ways = {way["way"]: way["count"] for way in summary["ways"]}
@@ -444,5 +502,7 @@ os.read(pipe, 1)
 
 def test_a_wait_for_a_pipe_is_no_io(places):  # noqa: F811
     wal, _ = places
-    done = run(BINARY, "run", "-d", f"wal=path:{wal},types=all", "-r", "--hang", "--", PYTHON, "-c", PIPE, wal / "p", code=1)
+    done = run(
+        BINARY, "run", "-d", f"wal=path:{wal},types=all", "-r", "--hang", "--", PYTHON, "-c", PIPE, wal / "p", code=1
+    )
     assert "heard\n" in done.stderr and "nothing matched" in done.stderr

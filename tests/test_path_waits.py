@@ -7,7 +7,6 @@ import os
 import re
 
 import pytest
-
 from test_path import OF_CONTAINERS, PYTHON, counted, open_to_all, path_run, places  # noqa: F401
 from test_path_first import OLD_KERNEL
 
@@ -166,7 +165,16 @@ def test_a_floor_never_opens_a_file_that_the_program_has_put_in_the_place_of_ano
     container = ["setpriv", f"--bounding-set=-all,{OF_CONTAINERS}", "--inh-caps=-all"]
     drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
     done, rule = counted(
-        wal, tmp_path, *drop, PYTHON, "-c", SWAPS, wal, target, rules=["-D 1us --mode floor"], under=container,
+        wal,
+        tmp_path,
+        *drop,
+        PYTHON,
+        "-c",
+        SWAPS,
+        wal,
+        target,
+        rules=["-D 1us --mode floor"],
+        under=container,
     )
     with pytest.raises(BlockingIOError):
         os.read(watch, 4096)

@@ -5,7 +5,6 @@ import itertools
 import random
 
 import pytest
-
 from conftest import eventually
 from pools import LAYOUTS, POLICIES, VOLUME, lab
 from test_lossy import SECTOR, SECTORS, Sectors, versions
@@ -152,9 +151,7 @@ def test_a_write_that_failed_on_one_side_is_repaired(serve, directory):
     with pytest.raises(nbd.Error):
         client.pwrite(b"new!" * 2048, 0)
     found = client.pread(8192, 0)
-    said = eventually(
-        lambda: "failed copies" in (text := daemon.cli("status").stdout) and text, "a repair that fails"
-    )
+    said = eventually(lambda: "failed copies" in (text := daemon.cli("status").stdout) and text, "a repair that fails")
     assert "repairs (1M left)" in said and "clear the rule" in said
     daemon.cli("clear", "all")
     eventually(lambda: mirrors(daemon)["nosync_regions"] == 0, "a repaired mirror")
@@ -167,4 +164,7 @@ def test_a_write_that_failed_on_one_side_is_repaired(serve, directory):
 
 def test_a_pool_on_disks_that_lose_nothing_is_refused(serve, directory):
     refused = serve(lab(directory)[0]).cli("crash", "tank", code=1).stderr
-    assert "pool 'tank' has disks that lose nothing in a power cut: a, b: give all of its disks a store lossy:ram" in refused
+    assert (
+        "pool 'tank' has disks that lose nothing in a power cut: a, b: give all of its disks a store lossy:ram"
+        in refused
+    )

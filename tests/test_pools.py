@@ -7,7 +7,6 @@ import subprocess
 import time
 
 import pytest
-
 from conftest import HANG_LIMIT, eventually, requires, run
 from pools import VOLUME, lab
 from timed import nbd
@@ -44,10 +43,19 @@ def pool(serve, directory):
 def write(daemon, *options):
     """Writes blocks of the volume with fio, and returns what fio counted."""
     done = run(
-        "fio", "--name=v", "--ioengine=nbd", f"--uri={daemon.uri(VOLUME)}", "--rw=randwrite", f"--bs={BLOCK}",
-        "--size=8M", "--iodepth=8", "--output-format=json", f"--aux-path={daemon.directory}", *options,
+        "fio",
+        "--name=v",
+        "--ioengine=nbd",
+        f"--uri={daemon.uri(VOLUME)}",
+        "--rw=randwrite",
+        f"--bs={BLOCK}",
+        "--size=8M",
+        "--iodepth=8",
+        "--output-format=json",
+        f"--aux-path={daemon.directory}",
+        *options,
     )
-    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]["write"]
+    return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["write"]
 
 
 @requires("fio")
@@ -84,8 +92,10 @@ def test_events_and_seconds_of_volumes_have_their_names(pool):
 
 def test_a_volume_is_the_client_of_its_pools_disks(serve, directory):
     lab = directory / "two.toml"
-    lab.write_text('[disk.a]\nstore = "ram"\nsize = "64M"\n[pool.tank]\ndisks = ["a"]\n'
-                   '[volume."tank/left"]\nsize = "16M"\n[volume."tank/right"]\nsize = "16M"\nwrite = "openzfs"\n')
+    lab.write_text(
+        '[disk.a]\nstore = "ram"\nsize = "64M"\n[pool.tank]\ndisks = ["a"]\n'
+        '[volume."tank/left"]\nsize = "16M"\n[volume."tank/right"]\nsize = "16M"\nwrite = "openzfs"\n'
+    )
     daemon = serve(lab)
     daemon.cli("inject", "a", "-D", "1ms", "-T", "write", "--client", "tank/left")
     for volume, writes in (("tank/left", 30), ("tank/right", 50)):
@@ -96,17 +106,21 @@ def test_a_volume_is_the_client_of_its_pools_disks(serve, directory):
         client.flush()
     (rule,) = daemon.json("list")
     events = Api(daemon).ask("/v1/events?after=0&limit=10000&op=write&disk=a")["zios"]
-    blocks = {name: sum(zio["length_bytes"] for zio in events if zio["client"] == name) // BLOCK
-              for name in ("tank/left", "tank/right")}
+    blocks = {
+        name: sum(zio["length_bytes"] for zio in events if zio["client"] == name) // BLOCK
+        for name in ("tank/left", "tank/right")
+    }
     assert blocks == {"tank/left": 30, "tank/right": 50}
     assert rule["held"] == sum(zio["client"] == "tank/left" for zio in events)
 
 
 def test_the_io_at_a_pools_disk_is_of_a_volume_or_of_the_pool(serve, directory):
     lab = directory / "lossy.toml"
-    lab.write_text('[disk.a]\nstore = "lossy:ram"\nsize = "64M"\n[pool.tank]\ndisks = ["a"]\n'
-                   '[volume."tank/back"]\nsize = "16M"\nwrite = "openzfs"\n'
-                   '[volume."tank/through"]\nsize = "16M"\nwrite = "through"\n')
+    lab.write_text(
+        '[disk.a]\nstore = "lossy:ram"\nsize = "64M"\n[pool.tank]\ndisks = ["a"]\n'
+        '[volume."tank/back"]\nsize = "16M"\nwrite = "openzfs"\n'
+        '[volume."tank/through"]\nsize = "16M"\nwrite = "through"\n'
+    )
     daemon = serve(lab)
     daemon.cli("set", "tank", "zfs_txg_timeout=1s")
     back, through = nbd.NBD(), nbd.NBD()
@@ -142,8 +156,7 @@ def test_the_io_at_a_pools_disk_is_of_a_volume_or_of_the_pool(serve, directory):
 
 @requires("fio")
 def test_the_wait_for_the_throttle_belongs_to_the_volume_in_every_count(pool):
-    """The waits for the throttle in the figures by client and by second must agree with the counters of the data path.
-    """
+    """The waits for the throttle in the figures by client and by second must agree with the counters of the data path."""
     pool.cli("set", "tank", "zfs_dirty_data_max=256K", "zfs_delay_min_dirty_percent=0", "zfs_delay_scale=5ms")
     write(pool, "--size=2M")
     path = f"/v1/volumes/{VOLUME.replace('/', '%2F')}/latency"
@@ -160,8 +173,18 @@ def test_the_wait_for_the_throttle_belongs_to_the_volume_in_every_count(pool):
 @requires("fio")
 def test_a_tunable_takes_effect_while_a_client_writes(pool):
     client = subprocess.Popen(
-        ["fio", "--name=v", "--ioengine=nbd", f"--uri={pool.uri(VOLUME)}", "--rw=randwrite", f"--bs={BLOCK}",
-         "--size=8M", "--time_based", "--runtime=100", f"--aux-path={pool.directory}"],
+        [
+            "fio",
+            "--name=v",
+            "--ioengine=nbd",
+            f"--uri={pool.uri(VOLUME)}",
+            "--rw=randwrite",
+            f"--bs={BLOCK}",
+            "--size=8M",
+            "--time_based",
+            "--runtime=100",
+            f"--aux-path={pool.directory}",
+        ],
         stdout=subprocess.DEVNULL,
     )
     try:
@@ -264,8 +287,10 @@ def test_the_volume_that_amplifies_is_told_from_the_volume_that_does_not(serve, 
     path, _ = lab(directory, "through", "stripe", block="128K", size="32M")
     path.write_text(path.read_text() + '[volume."tank/small"]\nsize = "32M"\nblock_size = "8K"\nwrite = "through"\n')
     daemon = serve(path)
-    writes = {name: write(daemon, "--size=1M", "--iodepth=1", f"--uri={daemon.uri(name)}")["total_ios"]
-              for name in (VOLUME, "tank/small")}
+    writes = {
+        name: write(daemon, "--size=1M", "--iodepth=1", f"--uri={daemon.uri(name)}")["total_ios"]
+        for name in (VOLUME, "tank/small")
+    }
     (tank,) = json.loads(daemon.cli("amplification", "--json").stdout)
     large, small = sorted(tank["by_volume"], key=lambda one: one["volume"] != VOLUME)
     assert (large["volume"], small["volume"]) == (VOLUME, "tank/small")
@@ -304,8 +329,11 @@ def test_metrics_agree_with_the_clients_count_and_with_the_api(serve, directory)
     volume = f'volume="{VOLUME}",pool="tank"'
     assert float(samples[f'dashpot_volume_operations_total{{{volume},op="write"}}']) == writes
     assert float(samples[f'dashpot_volume_bytes_total{{{volume},op="write"}}']) == writes * BLOCK
-    of_clients = {labels: float(n) for labels, n in samples.items()
-                  if labels.startswith("dashpot_volume_client_operations_total") and 'op="write"' in labels}
+    of_clients = {
+        labels: float(n)
+        for labels, n in samples.items()
+        if labels.startswith("dashpot_volume_client_operations_total") and 'op="write"' in labels
+    }
     assert sum(of_clients.values()) == writes and all(f'volume="{VOLUME}",client="uid=' in one for one in of_clients)
     assert float(samples[f'dashpot_volume_events_dropped_total{{volume="{VOLUME}"}}']) == 0
     traffic = Api(daemon).ask("/v1/pools/tank")["traffic"]

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from attached import can_attach
 from conftest import BINARY, HANG_LIMIT, ROOT, requires
 
@@ -27,8 +26,11 @@ def test_as_many_rows_are_left_as_the_page_says(pragmas, directory):
     with open(directory / "said", "w+") as said:
         # The output goes to a file: a daemon that the script leaves behind would keep a pipe open.
         code = subprocess.run(
-            ["unshare", "--mount", "bash", str(directory / "power-cut.sh"), words], stdin=subprocess.DEVNULL,
-            stdout=said, stderr=said, timeout=HANG_LIMIT,
+            ["unshare", "--mount", "bash", str(directory / "power-cut.sh"), words],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            timeout=HANG_LIMIT,
             env={**os.environ, "PATH": f"{directory}/bin:{os.environ['PATH']}", "TMPDIR": str(directory)},
         ).returncode
         said.seek(0)

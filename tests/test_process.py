@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 import wire
 from conftest import BINARY, ROOT, eventually, requires, run
 from wire import Wire
@@ -31,6 +30,7 @@ def runs(pid):
 
 # Limits.
 
+
 @requires("prlimit")
 def test_a_write_beyond_the_limit_of_a_files_size_is_refused(serve, directory):
     """A write beyond `ulimit -f` must fail, although the kernel's default is to end the process, with all its
@@ -50,18 +50,33 @@ def test_a_write_beyond_the_limit_of_a_files_size_is_refused(serve, directory):
 
 # Pipes without a reader.
 
-@pytest.mark.parametrize("words", [
-    ["completions", "bash"], ["completions", "zsh"], ["--help"], ["--version"], ["doctor"], ["nonsense"],
-    ["sim", ROOT / "labs/scenario1-openzfs.toml", "--for", "1s"], ["zinject"], ["list"], ["status", "--json"],
-    ["run", "-d", "d=ram,size=1M", "--", "true"], ["run", "-d", "d=ram,size=1M", "--", "/missing"],
-], ids=lambda words: " ".join(map(str, words[:2])))
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["completions", "bash"],
+        ["completions", "zsh"],
+        ["--help"],
+        ["--version"],
+        ["doctor"],
+        ["nonsense"],
+        ["sim", ROOT / "labs/scenario1-openzfs.toml", "--for", "1s"],
+        ["zinject"],
+        ["list"],
+        ["status", "--json"],
+        ["run", "-d", "d=ram,size=1M", "--", "true"],
+        ["run", "-d", "d=ram,size=1M", "--", "/missing"],
+    ],
+    ids=lambda words: " ".join(map(str, words[:2])),
+)
 def test_nobody_reads(words, directory):
     for streams in (["stdout"], ["stdout", "stderr"]):
         reader, writer = os.pipe()
         os.close(reader)
         deaf = {stream: writer for stream in streams}
         done = subprocess.run(
-            [BINARY, *map(str, words)], **{"stderr": subprocess.PIPE, **deaf},
+            [BINARY, *map(str, words)],
+            **{"stderr": subprocess.PIPE, **deaf},
             env={**os.environ, "DASHPOT_API": f"unix:{directory}/no.sock"},
         )
         os.close(writer)
@@ -70,6 +85,7 @@ def test_nobody_reads(words, directory):
 
 
 # `run` and its command.
+
 
 @pytest.fixture
 def start(directory):
@@ -81,7 +97,8 @@ def start(directory):
     def start(*command, **options):
         process = subprocess.Popen(
             [BINARY, "run", "-d", "d=ram,size=1M", "--", *command],
-            env={**os.environ, "TMPDIR": str(place)}, **options,
+            env={**os.environ, "TMPDIR": str(place)},
+            **options,
         )
         started.append(process)
         return process, place
@@ -93,7 +110,15 @@ def start(directory):
 
 
 def test_its_own_failures_are_not_taken_for_those_of_the_command():
-    for words in (["--no-such-option"], ["-d", "nonsense", "--", "true"], [], ["-d"], ["--", ]):
+    for words in (
+        ["--no-such-option"],
+        ["-d", "nonsense", "--", "true"],
+        [],
+        ["-d"],
+        [
+            "--",
+        ],
+    ):
         done = run(BINARY, "run", *words, code=125)
         assert "Usage" in done.stderr or "error" in done.stderr
     run(BINARY, "--api", "unix:/no", "run", "--no-such-option", code=125)
@@ -141,7 +166,17 @@ def test_each_rule_says_at_the_end_what_it_did(directory):
     data = directory / "data"
     data.write_bytes(b"x" * (1 << 20))
     rules = ["-r", "-D 1ms -T write", "-r", "-e EIO -T read", "-r", "-D 9ms -T write --range 2M..3M"]
-    done = run(BINARY, "run", "-d", "d=ram,size=4M", *rules, "--", "sh", "-c", f"nbdcopy --request-size=65536 {data} $DASHPOT_URI")
+    done = run(
+        BINARY,
+        "run",
+        "-d",
+        "d=ram,size=4M",
+        *rules,
+        "--",
+        "sh",
+        "-c",
+        f"nbdcopy --request-size=65536 {data} $DASHPOT_URI",
+    )
     first, second, third = done.stderr.splitlines()
     assert first == "dashpot: rule on d: -D 1ms -T write: matched 16, held 16"
     assert second == "dashpot: rule on d: -e EIO -T read: injected nothing: nothing matched yet: -T read"
@@ -191,7 +226,9 @@ def test_what_nohup_ignores_the_command_ignores(start):
     """If dashpot runs under nohup, which makes it ignore a signal, the command must ignore that signal, too. If
     dashpot caught the signal, the signal would have its default action again in the command.
     """
-    ignoring = f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({BINARY!r}, sys.argv[1:])"
+    ignoring = (
+        f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({BINARY!r}, sys.argv[1:])"
+    )
     command = [BINARY, "run", "-d", "d=ram,size=1M", "--", "grep", "SigIgn", "/proc/self/status"]
     done = run(sys.executable, "-c", ignoring, *command)
     assert int(done.stdout.split()[1], 16) & 1
@@ -200,6 +237,7 @@ def test_what_nohup_ignores_the_command_ignores(start):
 
 
 # `serve`.
+
 
 @pytest.mark.parametrize("name", ["HUP", "INT", "QUIT", "TERM"])
 def test_a_daemon_ends_in_order(serve, directory, name):

@@ -7,7 +7,6 @@ import subprocess
 import urllib.parse
 
 import pytest
-
 from conftest import HANG_LIMIT, eventually, requires
 from prometheus import MONITORING, dashboard, prometheus  # noqa: F401 (a fixture)
 from scraping import LE, api, samples, scrape, scraped, url_of  # noqa: F401 (a fixture)
@@ -150,8 +149,7 @@ def test_the_alerts_are_evaluated_and_quiet(watched):
 
 @requires("prometheus")
 def test_an_alert_fires_for_what_hangs(scraped, prometheus):
-    """The alert must fire for I/O that hangs. For this test, the threshold of the alert is lowered from 30 s to 0.5 s.
-    """
+    """The alert must fire for I/O that hangs. For this test, the threshold of the alert is lowered from 30 s to 0.5 s."""
     server = prometheus(urllib.parse.urlsplit(url_of(scraped)).netloc)
     scraped.cli("inject", "d", "--hang")
     client = Client(scraped)
@@ -162,9 +160,14 @@ def test_an_alert_fires_for_what_hangs(scraped, prometheus):
 
 
 @requires("promtool")
-@pytest.mark.parametrize("words", [
-    ("check", "rules", "alerts.yml"), ("test", "rules", "alerts-test.yml"), ("check", "config", "prometheus.yml"),
-])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "rules", "alerts.yml"),
+        ("test", "rules", "alerts-test.yml"),
+        ("check", "config", "prometheus.yml"),
+    ],
+)
 def test_promtool_accepts_the_files(words):
     done = subprocess.run(["promtool", *words], cwd=MONITORING, capture_output=True, text=True, timeout=HANG_LIMIT)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,7 +11,6 @@ import signal
 import time
 
 import pytest
-
 from conftest import eventually
 from timed import Client
 
@@ -237,6 +236,7 @@ def test_a_rule_that_another_comes_before_is_not_kept_and_names_it(daemon, clien
 
 # Evidence outlives its rule.
 
+
 def test_a_rule_that_is_gone_is_proven_until_a_reset(daemon, client):
     daemon.cli("inject", "d", "-D", "2ms", "--name", "t1")
     client.many(60, 4)
@@ -284,6 +284,7 @@ def test_a_rule_of_a_command_ends_with_its_client(daemon):
 
 
 # After an update.
+
 
 def test_an_update_begins_the_evidence_anew(daemon, client):
     """Zios that are held when the rule is updated must end as the rule said before, and must not count as

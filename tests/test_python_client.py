@@ -9,7 +9,6 @@ import sys
 import threading
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, ROOT, eventually, requires, run
 from test_generated_clients import TOOLS
 
@@ -242,7 +241,7 @@ def test_the_lab_the_rules_and_the_options(tmp_path):
 
 def test_stop_leaves_nothing():
     d = dashpot.run("d=ram,size=1M")
-    directory = pathlib.Path(d.api.address[len("unix:"):]).parent
+    directory = pathlib.Path(d.api.address[len("unix:") :]).parent
     assert directory.is_dir()
     assert d.stop() == 0 and not directory.exists() and gone(d.pid)
 
@@ -265,16 +264,18 @@ sys.stdin.read()
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.sigwait([signal.SIGUSR1])"
 
 
-@pytest.mark.parametrize("program", [[], ["sleep", "1000"], [sys.executable, "-c", DEAF]],
-                         ids=["serve", "run", "deaf"])
+@pytest.mark.parametrize("program", [[], ["sleep", "1000"], [sys.executable, "-c", DEAF]], ids=["serve", "run", "deaf"])
 def test_the_daemon_ends_with_its_parent_and_not_with_a_thread(program, tmp_path):
     disk = f"d=path:{tmp_path}" if program else "d=ram,size=1M"
     parent = subprocess.Popen(
-        [sys.executable, "-c", KILLED, disk, *program], env={**os.environ, "PYTHONPATH": str(PACKAGE)},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", KILLED, disk, *program],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     pid, address = json.loads(parent.stdout.readline())
-    directory = pathlib.Path(address[len("unix:"):]).parent
+    directory = pathlib.Path(address[len("unix:") :]).parent
     assert dashpot.connect(address).version and not gone(pid)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
@@ -286,8 +287,10 @@ def test_the_daemon_ends_with_its_parent_and_not_with_a_thread(program, tmp_path
 def test_a_rule_ends_with_the_process_that_armed_it(d):
     code = "import dashpot\nwith dashpot.connect()['db'].rule('-D 1m'): print(flush=True); input()"
     child = subprocess.Popen(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(PACKAGE), **d.environment},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), **d.environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     child.stdout.readline()
     assert len(d.rules()) == 1

@@ -6,14 +6,14 @@ import json
 import os
 
 import pytest
-
 from conftest import BINARY, ROOT, run
 
 PYTHON = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "clients/venv/bin/python"
 LIBRARY = PYTHON.parent.parent / "lib"
 
 pytestmark = pytest.mark.skipif(
-    not list(LIBRARY.glob("python3*/site-packages/testcontainers")), reason="testcontainers is missing: `make deps` installs it"
+    not list(LIBRARY.glob("python3*/site-packages/testcontainers")),
+    reason="testcontainers is missing: `make deps` installs it",
 )
 
 
@@ -21,7 +21,10 @@ pytestmark = pytest.mark.skipif(
 def outcome(directory):
     def of(scenario):
         environment = {"PYTHONPATH": str(ROOT / "python/src"), "DASHPOT": BINARY, "TMPDIR": str(directory)}
-        return json.loads(run(PYTHON, ROOT / "tests/clients/slow_container.py", scenario, directory, env=environment).stdout)
+        return json.loads(
+            run(PYTHON, ROOT / "tests/clients/slow_container.py", scenario, directory, env=environment).stdout
+        )
+
     return of
 
 
@@ -56,4 +59,4 @@ def test_an_image_for_another_machine_is_refused(outcome):
 
 
 def test_the_error_of_a_test_is_not_hidden(outcome):
-    assert outcome("own") == {"error": "KeyError", "said": "\"the test's own\""}
+    assert outcome("own") == {"error": "KeyError", "said": '"the test\'s own"'}

@@ -6,7 +6,6 @@ import pathlib
 import pwd
 
 import pytest
-
 from conftest import run
 from test_python_pytest import Suite
 
@@ -67,9 +66,7 @@ def suite(directory):
     user = pwd.getpwnam("postgres")
     os.chown(data, user.pw_uid, user.pw_gid)
     directory.chmod(0o755)
-    suite.env.update(
-        DATA=str(data), AS_POSTGRES=" ".join(AS_POSTGRES), PATH=f"{POSTGRES[-1]}:{os.environ['PATH']}"
-    )
+    suite.env.update(DATA=str(data), AS_POSTGRES=" ".join(AS_POSTGRES), PATH=f"{POSTGRES[-1]}:{os.environ['PATH']}")
     run(*AS_POSTGRES, "initdb", "-D", data, "--no-sync", env=suite.env)
     with open(data / "postgresql.conf", "a") as settings:
         # The shutdown must not wait for the slow syncs of an autovacuum.

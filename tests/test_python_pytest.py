@@ -10,7 +10,6 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, ROOT, eventually, run
 
 pytest.importorskip("nbd", reason="python3-libnbd is missing: make deps")
@@ -75,7 +74,8 @@ def suite(directory):
 
 
 def test_the_fixtures_and_the_marker(suite):
-    suite.write("""
+    suite.write(
+        """
 def test_a_disk(dashpot, dashpot_disk):
     assert list(dashpot) == ["wal", "data"] and dashpot_disk.name == "wal"
     dashpot_disk.inject("-D 1m")
@@ -99,7 +99,9 @@ class TestMany:
 @pytest.mark.slow_disk("-D 1ms", allow_idle=True)
 def test_needs_no_fixture():
     pass
-""", disks=["wal=ram,size=1M", "data=ram,size=1M"])
+""",
+        disks=["wal=ram,size=1M", "data=ram,size=1M"],
+    )
     assert "5 passed" in suite.run()
     assert suite.left() == ([], [])
 
@@ -178,7 +180,11 @@ def test_leaves_a_rule(dashpot_disk):
     printed = suite.run(code=1)
     sections = re.findall(r"-+ dashpot -+\n(.*?)(?=\n[_=]{3})", printed, re.DOTALL)
     assert len(sections) == 2, printed
-    assert "--hang -T read: matched 1" in sections[0] and "read 512 at 4096" in sections[0] and ", hung, rule" in sections[0]
+    assert (
+        "--hang -T read: matched 1" in sections[0]
+        and "read 512 at 4096" in sections[0]
+        and ", hung, rule" in sections[0]
+    )
     assert "'left' db -D 1ms" in sections[1] and sections[1].endswith("oldest I/Os in flight:\n  none")
 
 
@@ -242,12 +248,16 @@ def test_stuck(dashpot_disk):
 """
 
 
-@pytest.mark.parametrize("options, many", [([], 1), pytest.param(["-n", "2"], 2, marks=has_xdist)], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "options, many", [([], 1), pytest.param(["-n", "2"], 2, marks=has_xdist)], ids=["alone", "xdist"]
+)
 def test_a_killed_pytest_leaves_nothing(suite, options, many):
     suite.write(STUCK + STUCK.replace("test_stuck", "test_stuck_too"))
     pytest_run = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", suite.directory, *options], env={**os.environ, **suite.env},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "pytest", "-q", suite.directory, *options],
+        env={**os.environ, **suite.env},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         stuck = lambda: glob.glob(f"{suite.directory}/tmp/stuck-*")  # noqa: E731

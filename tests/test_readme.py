@@ -10,7 +10,6 @@ import socket
 import subprocess
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, ROOT, open_to_all, requires, run
 
 
@@ -34,7 +33,9 @@ def bash(script, directory, **more):
     """Runs commands as typed, but with the test's own sockets. Stops at the first command that fails."""
     script = script.replace("/tmp/nbd.sock", f"{directory}/nbd.sock").replace("9464", str(free_port()))
     # A user types so slowly that the daemon has started meanwhile; the test waits for the daemon instead.
-    script = re.sub(r"^(dashpot serve .*&)( *#.*)?$", r"\1\ndashpot status --wait 60s >/dev/null", script, flags=re.MULTILINE)
+    script = re.sub(
+        r"^(dashpot serve .*&)( *#.*)?$", r"\1\ndashpot status --wait 60s >/dev/null", script, flags=re.MULTILINE
+    )
     bin_ = directory / "bin"
     bin_.mkdir(exist_ok=True)
     if not (bin_ / "dashpot").exists():
@@ -43,7 +44,11 @@ def bash(script, directory, **more):
     env.pop("DASHPOT_API", None)
     done = subprocess.run(
         ["bash", "-c", f"set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n{script}\n"],
-        capture_output=True, text=True, timeout=HANG_LIMIT, env=env, stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT,
+        env=env,
+        stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -66,8 +71,13 @@ def as_typed_in_order(directory):
     all_blocks = map(typed, re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
     can = can_make_devices()
     kept = [block for block in all_blocks if can or "sudo " not in block]
-    return "\n".join(kept).replace("sudo ", "").replace("/mnt", str(at)).replace("/tmp/wal", f"{directory}/wal").replace(
-        "path:/tmp ", f"path:{directory} ")
+    return (
+        "\n".join(kept)
+        .replace("sudo ", "")
+        .replace("/mnt", str(at))
+        .replace("/tmp/wal", f"{directory}/wal")
+        .replace("path:/tmp ", f"path:{directory} ")
+    )
 
 
 def can_make_devices():
@@ -86,8 +96,8 @@ def test_the_blocks_run_in_order_and_no_report_is_empty(directory):
     assert sum(int(n) for n in re.findall(r"^ +\d+ -> \d+ +: (\d+)", between, re.MULTILINE)) > 100, between
     assert re.search(r"held \d+ of \d+|achieved", between), between
     assert re.search(r"^lost [1-9]\d* of [1-9]", said, re.MULTILINE), said
-    assert re.search(r'^dashpot_\w*in_flight\w*{', said, re.MULTILINE), said
-    throttled = said[said.rindex("\nAPI  "):]
+    assert re.search(r"^dashpot_\w*in_flight\w*{", said, re.MULTILINE), said
+    throttled = said[said.rindex("\nAPI  ") :]
     assert re.search(r"^ *\d+ +\d{8,} +[OQSC]", throttled, re.MULTILINE), throttled
     if can_make_devices():
         assert len(re.findall(r"^/dev/loop\d+$", said, re.MULTILINE)) == 2
@@ -97,7 +107,11 @@ def test_the_blocks_run_in_order_and_no_report_is_empty(directory):
 @pytest.mark.parametrize("page", ["README.md"])
 def test_what_is_to_be_typed_fits_80_columns(page):
     text = (ROOT / page).read_text()
-    lines = [line for block in re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) for line in block.splitlines()]
+    lines = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+    ]
     assert lines and not [line for line in lines if len(line) > 80]
 
 
@@ -107,8 +121,12 @@ def test_the_program_is_installed_with_its_pages_and_completions(directory):
     run("make", "-C", ROOT, "install", f"PREFIX={prefix}", env={"DASHPOT": BINARY})
     version = run(prefix / "bin" / "dashpot", "--version").stdout
     assert version == run(BINARY, "--version").stdout
-    for place in ("share/man/man1/dashpot-inject.1", "share/bash-completion/completions/dashpot",
-                  "share/zsh/site-functions/_dashpot", "share/fish/vendor_completions.d/dashpot.fish"):
+    for place in (
+        "share/man/man1/dashpot-inject.1",
+        "share/bash-completion/completions/dashpot",
+        "share/zsh/site-functions/_dashpot",
+        "share/fish/vendor_completions.d/dashpot.fish",
+    ):
         assert "dashpot" in pathlib.Path(prefix / place).read_text(), place
 
 
@@ -118,7 +136,9 @@ def test_an_installation_that_cannot_end_well_does_not_begin(directory):
     open_to_all(directory)
     (directory / "locked").mkdir(mode=0o755)
     nobody = ["setpriv", "--reuid=65534", "--clear-groups"]
-    refused = run(*nobody, ROOT / "scripts/install", env={"PREFIX": f"{directory}/locked/new", "PATH": "/usr/bin:/bin"}, code=1)
+    refused = run(
+        *nobody, ROOT / "scripts/install", env={"PREFIX": f"{directory}/locked/new", "PATH": "/usr/bin:/bin"}, code=1
+    )
     assert f"may not write {directory}/locked/new/bin" in refused.stderr and refused.stdout == ""
     assert "make install PREFIX=~/.local\n" in refused.stderr
     # Without quotes, not every shell expands the tilde.

@@ -7,7 +7,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, ROOT, eventually, open_to_all, requires, run
 from kernel import loop_in_memory, takes_a_kernel
 from test_events import ask
@@ -123,7 +122,11 @@ def test_engines_read_it_bit_for_bit(engine, recorded):
         assert row["sector"] * 512 + row["in_sector"] == zio["offset_bytes"]
         assert (row["bytes"], row["op"], row["fua"]) == (zio["length_bytes"], zio["op"], int(zio["fua"]))
         assert (row["device"], row["client"], row["rule"], row["lane"]) == (
-            zio["disk"], zio["client"], zio["rule"], zio["lane"])
+            zio["disk"],
+            zio["client"],
+            zio["rule"],
+            zio["lane"],
+        )
         assert row["outcome"] == (zio["error"] or "ok")
         assert (row["pid"], row["process"], row["rwbs"], row["other_ns"]) == (None, None, None, 0)
 
@@ -137,6 +140,7 @@ def test_engines_count_seconds_and_read_marks(engine, recorded):
     def table(name):
         read = json.loads(run(PYTHON, ROOT / "tests/engines/read.py", engine, *files(recording, name)).stdout)
         return [dict(zip(read["columns"], row)) for row in read["rows"]]
+
     seconds = table("seconds")
     assert sum(row["n"] for row in seconds) == len(told)
     assert sum(row["sum_ns"] or 0 for row in seconds) == sum(map(at_disk_ns, told))
@@ -169,7 +173,8 @@ def test_volumes_are_another_layer(serve, directory):
     path = directory / "lab.toml"
     path.write_text(
         '[disk.d]\nstore = "ram"\nsize = "64M"\n[disk.a]\nstore = "ram"\nsize = "64M"\n'
-        '[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "8M"\n')
+        '[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "8M"\n'
+    )
     daemon = serve(path)
     layers = {}
     for layer, name in (("disk", "d"), ("volume", "p/v")):
@@ -222,8 +227,10 @@ def test_bad_recordings_are_refused_by_name(recorded, directory):
     number, begun, ended = path.stem.split("-")[:3]
     path.write_bytes(whole)
     renamed = path.rename(path.with_name(f"{number}-{begun}-{int(ended) - 1}.parquet"))
-    assert f"{renamed.name}: the file is damaged: its name says other times" in run(
-        BINARY, "snoop", "--in", recording, code=1).stderr
+    assert (
+        f"{renamed.name}: the file is damaged: its name says other times"
+        in run(BINARY, "snoop", "--in", recording, code=1).stderr
+    )
 
 
 def test_a_damaged_file_of_seconds_or_marks_stops_no_report(recorded):
@@ -240,8 +247,13 @@ def test_a_damaged_file_of_seconds_or_marks_stops_no_report(recorded):
 
 def test_a_recording_needs_no_daemon_and_no_address(recorded):
     recording, told = recorded
-    answer = subprocess.run([BINARY, "stat", "disk.ops", "--in", recording, "--json"], text=True, capture_output=True,
-                            check=True, env={**os.environ, "DASHPOT_API": "garbage"})
+    answer = subprocess.run(
+        [BINARY, "stat", "disk.ops", "--in", recording, "--json"],
+        text=True,
+        capture_output=True,
+        check=True,
+        env={**os.environ, "DASHPOT_API": "garbage"},
+    )
     assert json.loads(answer.stdout)["count"] == len(told)
 
 
@@ -264,7 +276,10 @@ def test_a_full_disk_ends_the_recording_with_a_mark(daemon, directory):
         cp -a {recording} {directory}/copy
     """
     process = subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", script], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ["unshare", "--mount", "sh", "-c", script],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={**os.environ, "DASHPOT_API": f"unix:{daemon.api}"},
     )
     assert "recording d" in process.stdout.readline()
@@ -273,6 +288,7 @@ def test_a_full_disk_ends_the_recording_with_a_mark(daemon, directory):
     def ended():
         client.many(2000, 16)
         return process.poll() is not None
+
     eventually(ended, "the end of the recording")
     out, err = process.communicate()
     assert "exit 1" in out and "the recording ended early" in err and "No space left" in err, out + err
@@ -288,8 +304,10 @@ def test_of_a_disk_of_the_kernel(directory):
     with loop_in_memory() as loop:
         before = loop.stat()
         process = subprocess.Popen(
-            [BINARY, "record", "-d", loop.path, "-o", recording], text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [BINARY, "record", "-d", loop.path, "-o", recording],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         process.stdout.readline()
         run("dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=500", "oflag=direct")

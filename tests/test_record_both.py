@@ -7,7 +7,6 @@ import os
 import signal
 
 import pytest
-
 from between import Between
 from conftest import BINARY, eventually, run
 from kernel import dd, instances_of, loop_in_memory, takes_a_kernel
@@ -119,17 +118,23 @@ def test_statistics_are_of_one_layer_or_of_both_beside_each_other(recorded):
     assert sum(json.loads(line)["count"] for line in lines) == n
 
 
-@pytest.mark.parametrize("words, message", [
-    (("stat", "disk.ops[process]"), "'process' is unknown here: dashpot's disks"),
-    (("stat", "kernel.ops[client]"), "'client' is unknown here: the kernel's disks"),
-    (("stat", "kernel.store"), "'store' is unknown here: the kernel's disks"),
-    (("iolatency", "--layer", "disk", "--layer", "kernel", "--by", "rule"), "'rule' is unknown here: the kernel's disks"),
-    (("stat", "volume.ops"), "the recording has no such volumes"),
-    (("iostat", "-k"), "the recording says whose disks it has"),
-    (("snoop", "-d", "nothing"), "-d nothing: the recording has"),
-    (("diff", "--slow", "process=dd"), "'process' is unknown here: dashpot's disks"),
-    (("diff", "--layer", "kernel", "--slow", "rule=1"), "'rule' is unknown here: the kernel's disks"),
-])
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("stat", "disk.ops[process]"), "'process' is unknown here: dashpot's disks"),
+        (("stat", "kernel.ops[client]"), "'client' is unknown here: the kernel's disks"),
+        (("stat", "kernel.store"), "'store' is unknown here: the kernel's disks"),
+        (
+            ("iolatency", "--layer", "disk", "--layer", "kernel", "--by", "rule"),
+            "'rule' is unknown here: the kernel's disks",
+        ),
+        (("stat", "volume.ops"), "the recording has no such volumes"),
+        (("iostat", "-k"), "the recording says whose disks it has"),
+        (("snoop", "-d", "nothing"), "-d nothing: the recording has"),
+        (("diff", "--slow", "process=dd"), "'process' is unknown here: dashpot's disks"),
+        (("diff", "--layer", "kernel", "--slow", "rule=1"), "'rule' is unknown here: the kernel's disks"),
+    ],
+)
 def test_what_a_layer_does_not_know_is_refused(recorded, words, message):
     recording, _ = recorded
     done = run(BINARY, *words, "--in", recording, code=None)
@@ -272,14 +277,17 @@ def test_only_disks_of_a_daemon_are_a_recording_as_before(daemon, directory):
     assert "the recording has no such kernel disks, but disks such as 'd'" in error, error
 
 
-@pytest.mark.parametrize("words, message", [
-    (("--disk", "none", "-k"), "--disk none: the daemon has d"),
-    (("--disk", "d", "-k", "--layer", "disk"), "add kernel or fs"),
-    (("--disk", "d", "-k", "--layer", "kernel"), "add disk or volume"),
-    (("--disk", "d", "-k", "--layer", "kernel", "--layer", "volume"), "'d' is a disk"),
-    (("-d", "d", "--layer", "kernel"), "only a recording has this layer"),
-    (("--disk", "d", "-d", "nothing"), "nothing"),
-])
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("--disk", "none", "-k"), "--disk none: the daemon has d"),
+        (("--disk", "d", "-k", "--layer", "disk"), "add kernel or fs"),
+        (("--disk", "d", "-k", "--layer", "kernel"), "add disk or volume"),
+        (("--disk", "d", "-k", "--layer", "kernel", "--layer", "volume"), "'d' is a disk"),
+        (("-d", "d", "--layer", "kernel"), "only a recording has this layer"),
+        (("--disk", "d", "-d", "nothing"), "nothing"),
+    ],
+)
 def test_bad_words_are_refused(daemon, directory, words, message):
     done = daemon.cli("record", "-o", directory / "rec", *words, code=None)
     assert done.returncode and message in done.stderr, done.stderr
@@ -287,7 +295,17 @@ def test_bad_words_are_refused(daemon, directory, words, message):
 
 def test_without_a_daemon_nothing_is_recorded(directory):
     with loop_in_memory() as loop:
-        done = run(BINARY, "record", "-d", loop.path, "--disk", "d", "-o", directory / "rec", code=1,
-                   env={"DASHPOT_API": f"unix:{directory}/none"})
+        done = run(
+            BINARY,
+            "record",
+            "-d",
+            loop.path,
+            "--disk",
+            "d",
+            "-o",
+            directory / "rec",
+            code=1,
+            env={"DASHPOT_API": f"unix:{directory}/none"},
+        )
     assert "daemon" in done.stderr and not (directory / "rec").exists(), done.stderr
     assert not instances_of(os.getpid())

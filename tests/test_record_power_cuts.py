@@ -14,7 +14,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, eventually, requires, run
 from timed import Client
 
@@ -115,7 +114,7 @@ class Disk:
             if file is None:
                 target.mkdir(parents=True, exist_ok=True)
             elif target.parent.is_dir():
-                target.write_bytes(file.bytes[:file.flushed + keep(len(file.bytes) - file.flushed + 1)])
+                target.write_bytes(file.bytes[: file.flushed + keep(len(file.bytes) - file.flushed + 1)])
 
 
 @pytest.fixture
@@ -127,16 +126,43 @@ def traced(daemon, directory):
     for round in range(ROUNDS):
         trace = directory / f"trace-{round}"
         recorder = subprocess.Popen(
-            ["strace", "-D", "-f", "-y", "-xx", "-s", "4000000", "-o", trace, "-e", f"trace={CALLS}",
-             BINARY, "record", "-d", "d", "-o", root],
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "DASHPOT_API": f"unix:{daemon.api}"})
+            [
+                "strace",
+                "-D",
+                "-f",
+                "-y",
+                "-xx",
+                "-s",
+                "4000000",
+                "-o",
+                trace,
+                "-e",
+                f"trace={CALLS}",
+                BINARY,
+                "record",
+                "-d",
+                "d",
+                "-o",
+                root,
+            ],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "DASHPOT_API": f"unix:{daemon.api}"},
+        )
         assert "recording d" in recorder.stdout.readline()
         client.many(200, 4)
-        eventually(lambda: f'"in_flight":0' in run(BINARY, "status", "--json", env={"DASHPOT_API": f"unix:{daemon.api}"})
-                   .stdout.replace(" ", ""))
+        eventually(
+            lambda: (
+                '"in_flight":0'
+                in run(BINARY, "status", "--json", env={"DASHPOT_API": f"unix:{daemon.api}"}).stdout.replace(" ", "")
+            )
+        )
         recorder.send_signal(signal.SIGINT)
         recorder.communicate(timeout=60)
-        eventually(lambda: re.search(rf"^{recorder.pid} +\+\+\+ exited", trace.read_text(), re.M), "the end of the trace")
+        eventually(
+            lambda: re.search(rf"^{recorder.pid} +\+\+\+ exited", trace.read_text(), re.M), "the end of the trace"
+        )
         seen += calls(trace)
     return root, seen
 
@@ -182,5 +208,5 @@ def test_the_model_sees_a_missing_flush():
     disk.do("openat", f'(AT_FDCWD, "{hexed("/r/a.parquet")}", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3')
     disk.do("write", f'(3<{hexed("/r/a.parquet")}>, "{hexed("bytes")}", 5) = 5')
     assert disk.whole() == set()
-    disk.do("fsync", f'(4<{hexed("/r")}>) = 0')
+    disk.do("fsync", f"(4<{hexed('/r')}>) = 0")
     assert disk.whole() == {"/r/a.parquet"} and disk.flushed["/r/a.parquet"].flushed == 0

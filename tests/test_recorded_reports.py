@@ -8,7 +8,6 @@ import re
 import signal
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from kernel import dd, is_watching, loop_in_memory, takes_a_kernel
 from test_events import ask
@@ -17,9 +16,22 @@ from timed import Client
 
 # The test asks the working daemon for each of these statistics, and asks the recording afterwards.
 STATISTICS = [
-    "disk.ops[op]", "disk.bytes[device]", "disk.latency", "disk.latency[rule]", "disk.hold[lane]", "disk.total[op]",
-    "disk.ops[client]", "disk.ops[op=write][latency>=3ms][size]", "disk.errors[error]", "disk.store[op]", "disk.depth",
-    "disk.size[op!=read]", "disk.ops[offset]", "disk.ops[error=*][op]", "disk.queue[op]", "disk.reply[fua]",
+    "disk.ops[op]",
+    "disk.bytes[device]",
+    "disk.latency",
+    "disk.latency[rule]",
+    "disk.hold[lane]",
+    "disk.total[op]",
+    "disk.ops[client]",
+    "disk.ops[op=write][latency>=3ms][size]",
+    "disk.errors[error]",
+    "disk.store[op]",
+    "disk.depth",
+    "disk.size[op!=read]",
+    "disk.ops[offset]",
+    "disk.ops[error=*][op]",
+    "disk.queue[op]",
+    "disk.reply[fua]",
 ]
 N = 460
 
@@ -137,18 +149,22 @@ def test_each_report_reads_the_recording(recording):
     assert "Tracing" not in text and re.search(r"^a +310 ", text, re.M) and re.search(r"^b +150 ", text, re.M)
 
 
-@pytest.mark.parametrize("words, message", [
-    (["--in", "REC", "-d", "c"], "-d c: the recording has a, b"),
-    (["--in", "REC", "--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00"], "has nothing of that period"),
-    (["--in", "REC", "--from", "2020-01-02T00:00", "--to", "2020-01-01T00:00"], "the period ends before it begins"),
-    (["--in", "REC", "--from", "noon"], "write a time of day, 03:10"),
-    (["--in", "REC", "--layer", "volume"], "the recording has no such volumes"),
-    (["--in", "REC", "--by", "process"], "'process' is unknown here"),
-    (["--in", "REC", "-k"], "cannot be used with"),
-    (["--from", "03:10"], "no daemon at"),
-    (["--in", "/nowhere"], "No such file"),
-    (["--last", "1m", "1"], "no daemon at"),
-], ids=str)
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--in", "REC", "-d", "c"], "-d c: the recording has a, b"),
+        (["--in", "REC", "--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00"], "has nothing of that period"),
+        (["--in", "REC", "--from", "2020-01-02T00:00", "--to", "2020-01-01T00:00"], "the period ends before it begins"),
+        (["--in", "REC", "--from", "noon"], "write a time of day, 03:10"),
+        (["--in", "REC", "--layer", "volume"], "the recording has no such volumes"),
+        (["--in", "REC", "--by", "process"], "'process' is unknown here"),
+        (["--in", "REC", "-k"], "cannot be used with"),
+        (["--from", "03:10"], "no daemon at"),
+        (["--in", "/nowhere"], "No such file"),
+        (["--last", "1m", "1"], "no daemon at"),
+    ],
+    ids=str,
+)
 def test_bad_words_are_refused(recording, words, message):
     words = [recording if word == "REC" else word for word in words]
     refused = run(BINARY, "iolatency", *words, code=None)
@@ -182,6 +198,7 @@ def test_a_recording_of_the_kernels_disks_answers_as_they_did(directory):
 
 
 # Parts of recordings.
+
 
 def test_a_part_of_a_recording_is_one_of_its_own(recording, directory):
     [whole] = asked(recording, "disk.latency[client]")

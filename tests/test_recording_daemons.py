@@ -9,7 +9,6 @@ import signal
 import subprocess
 
 import pytest
-
 from between import Between
 from conftest import BINARY, eventually, run
 from kernel import dd, loop_in_memory, takes_a_kernel
@@ -90,7 +89,8 @@ def test_an_event_that_the_daemon_forgot_is_lost_once(serve, directory):
 
     def finished():
         return sum(row["completed"] for name in ("x", "y") for row in daemon.disk(name)["ops"]) + sum(
-            row["completed"] for row in daemon.volume()["ops"])
+            row["completed"] for row in daemon.volume()["ops"]
+        )
 
     before = finished()
     out = recorded(daemon, directory / "rec", lambda: client.many(40, 2, client.write))
@@ -120,7 +120,9 @@ def test_observe_records_and_reports_of_the_kernel_find_it(directory):
     with loop_in_memory() as loop:
         observe = subprocess.Popen(
             [BINARY, "observe", loop.path, "1", "--record", recording],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert observe.stdout.readline()
         dd("if=/dev/zero", f"of={loop.path}", "bs=64k", "count=40", "oflag=direct")
@@ -149,8 +151,10 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
         recorder.send_signal(signal.SIGINT)
         assert f"{operations + operations // 10} I/Os" in recorder.communicate()[0]
         sealed.append(set((recording / "ios").glob("*.parquet")))
-    whole = [json.loads(run(BINARY, "stat", name, "--in", recording, "--json").stdout) for name in
-             ("disk.ops[op]", "disk.latency")]
+    whole = [
+        json.loads(run(BINARY, "stat", name, "--in", recording, "--json").stdout)
+        for name in ("disk.ops[op]", "disk.latency")
+    ]
     # On a busy host, a recorder may seal more than one file.
     for deleted in sealed[1] - sealed[0]:
         deleted.unlink()
@@ -160,7 +164,9 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
         return json.loads(done.stdout), done.stderr
 
     told, said = ask("stat", "disk.ops[op]")
-    assert (told["count"], told["bytes"], told["values"]) == tuple(whole[0][key] for key in ("count", "bytes", "values"))
+    assert (told["count"], told["bytes"], told["values"]) == tuple(
+        whole[0][key] for key in ("count", "bytes", "values")
+    )
     assert "has only counts: their latencies" in said
     told, said = ask("stat", "disk.latency")
     assert told["count"] == 99
@@ -185,6 +191,7 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
 
 
 # The events of a recording, as `record show` lists them.
+
 
 def recorded(daemon, recording, work):
     recorder = daemon.start("record", "-o", recording)
@@ -273,7 +280,9 @@ def test_a_part_says_which_ios_it_has_and_is_not_continued(daemon, directory):
     run(BINARY, "record", "cut", recording, "--where", "op=write", "-o", directory / "part")
     text, said = asked(directory / "part", "stat", "disk.ops")
     assert "5 I/Os" in text and "with I/Os of [op=write] only" in said
-    run(BINARY, "record", "cut", recording, "--where", "op=write,client=uid*", "--anonymous", "-o", directory / "ticket")
+    run(
+        BINARY, "record", "cut", recording, "--where", "op=write,client=uid*", "--anonymous", "-o", directory / "ticket"
+    )
     said = asked(directory / "ticket", "stat", "disk.ops")[1]
     assert "with I/Os of [op][client] only" in said
     nothing = run(BINARY, "record", "cut", recording, "--where", "op=trim", "-o", directory / "none", code=1).stderr
@@ -282,14 +291,18 @@ def test_a_part_says_which_ios_it_has_and_is_not_continued(daemon, directory):
     assert "is a part of another recording: record in another directory" in refused
 
 
-@pytest.mark.parametrize("words, message", [
-    (["disk.ops[op=writ]"], "write one of read, write"),
-    (["disk.ops[op==write]"], "one comparison is enough"),
-    (["disk.ops[fua=maybe]"], "write one of yes, no"),
-    (["disk.ops", "1ns"], "intervals, more than 100,000"),
-    (["disk.ops", "--from", "2026-11-23T10:00", "--to", "2026-11-23T09:00"], "the period ends before it begins"),
-    (["disk.ops", "--to", "2020-01-01T00:00"], "nothing of that period"),
-], ids=str)
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["disk.ops[op=writ]"], "write one of read, write"),
+        (["disk.ops[op==write]"], "one comparison is enough"),
+        (["disk.ops[fua=maybe]"], "write one of yes, no"),
+        (["disk.ops", "1ns"], "intervals, more than 100,000"),
+        (["disk.ops", "--from", "2026-11-23T10:00", "--to", "2026-11-23T09:00"], "the period ends before it begins"),
+        (["disk.ops", "--to", "2020-01-01T00:00"], "nothing of that period"),
+    ],
+    ids=str,
+)
 def test_words_that_would_answer_nothing_are_refused(daemon, directory, words, message):
     recording = directory / "rec"
     client = Client(daemon, "d")

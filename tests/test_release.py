@@ -16,7 +16,6 @@ import tomllib
 import zipfile
 
 import pytest
-
 from conftest import ROOT, requires, run
 from test_generated_clients import TOOLS
 
@@ -28,7 +27,8 @@ EPOCH = 1_700_000_000
 PROGRAM = b"#!/bin/sh\necho a program that says $1\n"
 PIP = TOOLS / "venv/bin/python"
 needs_schemas = pytest.mark.skipif(
-    not list(TOOLS.glob("venv/lib/python3*/site-packages/cyclonedx")), reason="cyclonedx is missing: `make deps` installs it"
+    not list(TOOLS.glob("venv/lib/python3*/site-packages/cyclonedx")),
+    reason="cyclonedx is missing: `make deps` installs it",
 )
 # Prints the first violation of CycloneDX's own schema.
 VALIDATE = """
@@ -48,8 +48,13 @@ def project():
 
 
 def made_deb():
-    fields = {"Package": "dashpot", "Version": "1.2.3", "Architecture": "all", "Maintainer": "A B <a@b.invalid>",
-              "Description": "short\n longer"}
+    fields = {
+        "Package": "dashpot",
+        "Version": "1.2.3",
+        "Architecture": "all",
+        "Maintainer": "A B <a@b.invalid>",
+        "Description": "short\n longer",
+    }
     entries = [archive.program("usr/bin/dashpot", PROGRAM), archive.Entry("etc/dashpot/lab.toml", b"# a lab\n")]
     return deb.deb(fields, entries, ["etc/dashpot/lab.toml"], EPOCH)
 
@@ -65,7 +70,9 @@ def made_image():
     return oci.image({"amd64": PROGRAM, "arm64": PROGRAM + b"# arm\n"}, "1.2.3", EPOCH)
 
 
-@pytest.mark.parametrize("make", [made_deb, made_image, lambda: made_wheel("aarch64")[1]], ids=["deb", "image", "wheel"])
+@pytest.mark.parametrize(
+    "make", [made_deb, made_image, lambda: made_wheel("aarch64")[1]], ids=["deb", "image", "wheel"]
+)
 def test_equal_contents_make_equal_bytes(make, monkeypatch):
     first = make()
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
@@ -95,7 +102,9 @@ def test_debian_installs_the_package(directory):
 @requires("systemd-analyze")
 @pytest.mark.parametrize("unit, most", [("dashpot.service", 2.0), ("dashpot-observe.service", 3.5)])
 def test_units_are_valid_hardened_and_disabled(unit, most, directory):
-    (directory / unit).write_text((ROOT / "release/systemd" / unit).read_text().replace("/usr/bin/dashpot", "/bin/true"))
+    (directory / unit).write_text(
+        (ROOT / "release/systemd" / unit).read_text().replace("/usr/bin/dashpot", "/bin/true")
+    )
     said = run("systemd-analyze", "verify", "--man=no", directory / unit)
     assert unit not in said.stderr, said.stderr
     judged = run("systemd-analyze", "security", "--offline=yes", directory / unit).stdout
@@ -174,21 +183,32 @@ def test_the_list_of_parts_has_what_is_linked_and_nothing_else():
             {**package, "id": "b", "name": "built-with"},
             {**package, "id": "m", "name": "a-macro", "targets": [{"kind": ["proc-macro"]}]},
         ],
-        "resolve": {"nodes": [
-            {"id": "d", "deps": [
-                {"pkg": "a", "dep_kinds": [{"kind": None}]},
-                {"pkg": "b", "dep_kinds": [{"kind": "build"}, {"kind": "dev"}]},
-                {"pkg": "m", "dep_kinds": [{"kind": None}]},
-            ]},
-            {"id": "a", "deps": []},
-        ]},
+        "resolve": {
+            "nodes": [
+                {
+                    "id": "d",
+                    "deps": [
+                        {"pkg": "a", "dep_kinds": [{"kind": None}]},
+                        {"pkg": "b", "dep_kinds": [{"kind": "build"}, {"kind": "dev"}]},
+                        {"pkg": "m", "dep_kinds": [{"kind": None}]},
+                    ],
+                },
+                {"id": "a", "deps": []},
+            ]
+        },
     }
     found = parts.crates(metadata, {"package": [{"name": "a", "version": "1.0.0+x", "checksum": "ab"}]})
     assert [each["name"] for each in found] == ["a"]
-    lock = {"packages": {"": {}, "node_modules/@x/y": {"version": "2.0.0"}, "node_modules/z": {"version": "1", "dev": True}}}
-    listed = json.loads(parts.cyclonedx("1.2.3", found, parts.page_modules(lock), [("glibc", "2.36-9")], "2023-11-14T22:13:20Z"))
+    lock = {
+        "packages": {"": {}, "node_modules/@x/y": {"version": "2.0.0"}, "node_modules/z": {"version": "1", "dev": True}}
+    }
+    listed = json.loads(
+        parts.cyclonedx("1.2.3", found, parts.page_modules(lock), [("glibc", "2.36-9")], "2023-11-14T22:13:20Z")
+    )
     assert [part["purl"] for part in listed["components"]] == [
-        "pkg:cargo/a@1.0.0%2Bx", "pkg:npm/%40x/y@2.0.0", "pkg:deb/debian/glibc@2.36-9",
+        "pkg:cargo/a@1.0.0%2Bx",
+        "pkg:npm/%40x/y@2.0.0",
+        "pkg:deb/debian/glibc@2.36-9",
     ]
     assert listed["components"][0]["licenses"] == [{"expression": "MIT OR Apache-2.0"}]
     assert listed["components"][0]["hashes"] == [{"alg": "SHA-256", "content": "ab"}]
@@ -222,10 +242,16 @@ for call in (lambda: dashpot.run("db=ram,size=1M"), dashpot.connect, lambda: das
 """
 
 
-@pytest.mark.parametrize("system, said", [
-    ("darwin", ["it runs on Linux only: run it in a container", "no daemon answers", "no daemon answers"]),
-    ("win32", ["it runs on Linux only: run it in a container", "set $DASHPOT_API", "on Windows, Python has no unix"]),
-])
+@pytest.mark.parametrize(
+    "system, said",
+    [
+        ("darwin", ["it runs on Linux only: run it in a container", "no daemon answers", "no daemon answers"]),
+        (
+            "win32",
+            ["it runs on Linux only: run it in a container", "set $DASHPOT_API", "on Windows, Python has no unix"],
+        ),
+    ],
+)
 def test_the_package_says_what_to_do_on_other_systems(system, said, directory):
     environment = {"PATH": "/nonexistent", "PYTHONPATH": str(ROOT / "python/src"), "HOME": str(directory)}
     if system == "darwin":

@@ -7,7 +7,6 @@ import re
 import signal
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from timed import Client
 
@@ -64,6 +63,7 @@ def test_a_daemon_of_another_user_is_not_said_to_be_missing(daemon):
 
 
 # iolatency.
+
 
 def test_iolatency_has_the_format_of_the_original(daemon, client):
     daemon.cli("inject", "d", "-D", "5ms")
@@ -225,6 +225,7 @@ def test_without_a_daemon_the_kernels_disks_are_offered(directory):
 
 # quantize.
 
+
 def test_quantize_above_and_below_the_injection(daemon, client):
     """Measures above and below the injection. Figures that are measured below the injection do not contain it: the
     article on zinject fell into this trap.
@@ -297,6 +298,7 @@ def test_quantize_as_json(daemon, client):
 
 # iostat.
 
+
 def test_iostat_has_the_columns_of_sysstat(daemon, client):
     daemon.cli("inject", "d", "-D", "5ms")
     text = watch(daemon, "iostat", "-x", "1", "2", until=lambda: client.many(100, 4, client.write))
@@ -318,6 +320,7 @@ def test_iostat_as_json(daemon, client):
 
 
 # list and status.
+
 
 def test_list_as_a_table_and_as_json(daemon, client):
     daemon.cli("inject", "d", "-D", "2ms:4", "--name", "base")
@@ -364,8 +367,17 @@ def test_doctor_answers_without_a_daemon(directory):
 
 # Statistics from a daemon's counters.
 
-COUNTED = ["disk.ops", "disk.bytes[op]", "disk.ops[op=write]", "disk.latency[op=write][device]", "disk.ops[device!=b][client]",
-           "disk.bytes[op!=read][size]", "disk.errors", "disk.errors[op=read][client]", "disk.ops[op=read][type=r*][error=*]"]
+COUNTED = [
+    "disk.ops",
+    "disk.bytes[op]",
+    "disk.ops[op=write]",
+    "disk.latency[op=write][device]",
+    "disk.ops[device!=b][client]",
+    "disk.bytes[op!=read][size]",
+    "disk.errors",
+    "disk.errors[op=read][client]",
+    "disk.ops[op=read][type=r*][error=*]",
+]
 
 
 def test_what_the_counters_know_is_exact_although_no_event_is_remembered(serve, tmp_path):

@@ -6,9 +6,8 @@ import json
 import random
 import shlex
 
-import pytest
-
 import naive
+import pytest
 from conftest import BINARY, eventually, run
 from kernel import dd, is_watching, loop_in_memory, takes_a_kernel
 from test_kernel_reports import started
@@ -16,8 +15,31 @@ from test_recorded_reports import asked, over
 from test_sim import POOL, as_json
 from timed import Client
 
-ZIO = ["device", "op", "type", "fua", "client", "size", "offset", "depth", "latency", "total", "recv", "throttle", "queue",
-       "suspend", "store", "hold", "late", "reply", "rule", "lane", "class", "txg", "error"]
+ZIO = [
+    "device",
+    "op",
+    "type",
+    "fua",
+    "client",
+    "size",
+    "offset",
+    "depth",
+    "latency",
+    "total",
+    "recv",
+    "throttle",
+    "queue",
+    "suspend",
+    "store",
+    "hold",
+    "late",
+    "reply",
+    "rule",
+    "lane",
+    "class",
+    "txg",
+    "error",
+]
 KERNEL = ["device", "op", "type", "size", "offset", "latency", "total", "queue", "pid", "error"]
 # Each reader has its own trace instance, which takes its own times.
 TIMELESS = ["device", "op", "type", "size", "offset", "pid", "error"]
@@ -36,7 +58,9 @@ def check_recording(seed, recording, ios, dimensions):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_simulation_counts_as_a_list_does(tmp_path, seed):
     path = tmp_path / "lab.toml"
-    errors = POOL.replace('bandwidth = "100M"\n[disk.c]', 'bandwidth = "100M"\nrules = ["-e EIO -T read --every 9"]\n[disk.c]')
+    errors = POOL.replace(
+        'bandwidth = "100M"\n[disk.c]', 'bandwidth = "100M"\nrules = ["-e EIO -T read --every 9"]\n[disk.c]'
+    )
     path.write_text(f"{errors}seed = {seed}\n")
     layers = ["disk", "volume"]
     [told] = as_json(path, *(word for layer in layers for word in ("--report", f"snoop --layer {layer}")))
@@ -49,11 +73,14 @@ def test_a_simulation_counts_as_a_list_does(tmp_path, seed):
     written = {io["txg"] for io in known["disk"] if io["class"] == "async_write"}
     assert written == {"syncing"} and {io["txg"] for io in known["volume"]} == {"open", "syncing"}
     questions = [
-        (layer, statistic) for layer in layers
+        (layer, statistic)
+        for layer in layers
         for statistic in naive.some(random.Random(seed), 40, layer, known[layer], ZIO)
     ]
-    words = (f"stat {shlex.quote(statistic.name)} {interval}"
-             for (_, statistic), interval in zip(questions, ["1h", "100ms"] * len(questions)))
+    words = (
+        f"stat {shlex.quote(statistic.name)} {interval}"
+        for (_, statistic), interval in zip(questions, ["1h", "100ms"] * len(questions))
+    )
     [told] = as_json(path, *(word for report in words for word in ("--report", report)))
     assert len(told["reports"]) == len(questions)
     for (layer, statistic), report in zip(questions, told["reports"]):
@@ -62,11 +89,13 @@ def test_a_simulation_counts_as_a_list_does(tmp_path, seed):
 
 def random_ios(client, draw, count):
     """Reads, writes, flushes, zeroes and trims of many sizes and places, several at once."""
+
     def issue(_):
         length = draw.choice([512, 4096, 4096, 8192, 65536])
         offset = draw.randrange(0, (4 << 20) - length, 512)
         kind = draw.choice([client.read, client.read, client.write, client.trim, client.zero, None])
         return kind(offset, length) if kind else client.flush()
+
     client.many(count, 6, issue)
 
 

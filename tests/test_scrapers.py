@@ -12,17 +12,25 @@ import urllib.parse
 import urllib.request
 
 import pytest
-
 from conftest import HANG_LIMIT, eventually, run
 from scraping import OPEN_METRICS, scrape, scraped, url_of  # noqa: F401 (a fixture)
 from timed import Client
 
 
-@pytest.mark.parametrize("method, path, status", [
-    ("GET", "/", 404), ("GET", "/metrics/", 404), ("GET", "/v1/status", 404), ("GET", "/healthz", 404),
-    ("POST", "/metrics", 405), ("DELETE", "/metrics", 405), ("PUT", "/metrics", 405),
-    ("POST", "/v1/reset", 404), ("HEAD", "/metrics", 200),
-])
+@pytest.mark.parametrize(
+    "method, path, status",
+    [
+        ("GET", "/", 404),
+        ("GET", "/metrics/", 404),
+        ("GET", "/v1/status", 404),
+        ("GET", "/healthz", 404),
+        ("POST", "/metrics", 405),
+        ("DELETE", "/metrics", 405),
+        ("PUT", "/metrics", 405),
+        ("POST", "/v1/reset", 404),
+        ("HEAD", "/metrics", 200),
+    ],
+)
 def test_it_can_only_be_read(scraped, method, path, status):
     address = urllib.parse.urlsplit(url_of(scraped)).netloc
     connection = http.client.HTTPConnection(address, timeout=HANG_LIMIT)
@@ -30,9 +38,16 @@ def test_it_can_only_be_read(scraped, method, path, status):
     assert connection.getresponse().status == status
 
 
-@pytest.mark.parametrize("host, status", [
-    ("evil.example", 403), ("evil.example:80", 403), ("localhost", 200), ("192.0.2.7:9464", 200), ("lab", 200),
-])
+@pytest.mark.parametrize(
+    "host, status",
+    [
+        ("evil.example", 403),
+        ("evil.example:80", 403),
+        ("localhost", 200),
+        ("192.0.2.7:9464", 200),
+        ("lab", 200),
+    ],
+)
 def test_pages_of_other_sites_cannot_read_it(serve, host, status):
     daemon = serve("-d", "d=null,size=1M", "--metrics", "tcp:127.0.0.1:0", "--allow-host", "lab")
     request = urllib.request.Request(url_of(daemon), headers={"Host": host})

@@ -6,7 +6,6 @@ import os
 import re
 
 import pytest
-
 from conftest import BINARY, ROOT, eventually, requires, run
 from containers import DASHPOT, can_run_containers, container  # noqa: F401 (a fixture)
 from kernel import takes_a_kernel
@@ -36,13 +35,15 @@ def calls_of(group):
 @pytest.fixture
 def service(container):  # noqa: F811
     """A container with the capabilities and the system calls that a unit allows. `adapt` makes further changes."""
+
     def of(settings, adapt):
         allowed = calls_of(settings["SystemCallFilter"])
         assert settings["SystemCallErrorNumber"] == "EPERM"
 
         def as_the_unit(config):
             config["linux"]["seccomp"] = {
-                "defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1,
+                "defaultAction": "SCMP_ACT_ERRNO",
+                "defaultErrnoRet": 1,
                 "syscalls": [{"names": sorted(allowed), "action": "SCMP_ACT_ALLOW"}],
             }
             kept = settings["CapabilityBoundingSet"].split()
@@ -53,6 +54,7 @@ def service(container):  # noqa: F811
 
         container.adapt = as_the_unit
         return container
+
     return of
 
 
@@ -82,9 +84,14 @@ def test_the_service_that_observes_sees_the_disks(service):
     words, settings = unit("dashpot-observe")
 
     def with_the_kernel(config):
-        config["mounts"].append({
-            "destination": "/sys/kernel/tracing", "type": "bind", "source": str(TRACEFS), "options": ["rbind", "rw"],
-        })
+        config["mounts"].append(
+            {
+                "destination": "/sys/kernel/tracing",
+                "type": "bind",
+                "source": str(TRACEFS),
+                "options": ["rbind", "rw"],
+            }
+        )
         config["mounts"] = [each for each in config["mounts"] if each["destination"] != "/sys/fs/cgroup"]
         config["process"]["env"].append("XDG_RUNTIME_DIR=/work")
 

@@ -8,7 +8,6 @@ import subprocess
 from collections import Counter
 
 import pytest
-
 from conftest import BINARY, ROOT, run
 
 LABS = ROOT / "labs"
@@ -72,8 +71,14 @@ def as_json(*words):
 def test_the_summary_has_clients_devices_pools_and_a_histogram(lab):
     text = sim(lab(POOL)).stdout
     assert text.startswith("lab: 3s, seed 1\n")
-    for row in [r"client +read +client ", r"client +write +device ", r"lone +flush +client ",
-                r"tank +volumes ", r"tank +disks ", r"tank +\d+ "]:
+    for row in [
+        r"client +read +client ",
+        r"client +write +device ",
+        r"lone +flush +client ",
+        r"tank +volumes ",
+        r"tank +disks ",
+        r"tank +\d+ ",
+    ]:
         assert re.search(f"^{row}", text, re.M), f"{row}\n{text}"
     assert re.search(r"^latency    client read +lone write", text, re.M), text
 
@@ -97,8 +102,10 @@ def test_json_counts_what_the_client_asked_for(lab):
 
 def test_failures_are_told_apart_from_latencies(lab):
     """Every second write fails at once. Latencies must include only the writes that succeed, which take 1 ms."""
-    path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["-e EIO -T write --every 2"]\n'
-               '[workload.w]\ntarget = "d"\nthink = "1ms"\n[sim]\nlasts = "300ms"\n')
+    path = lab(
+        '[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["-e EIO -T write --every 2"]\n'
+        '[workload.w]\ntarget = "d"\nthink = "1ms"\n[sim]\nlasts = "300ms"\n'
+    )
     text = sim(path).stdout
     assert re.search(r"^w +write +200 +100 +50\.0% ", text, re.M), text
     assert re.search(r"^w +write +client +1\.00ms +0ns +1\.00ms +1\.00ms +- +1\.00ms$", text, re.M), text
@@ -109,8 +116,10 @@ def test_failures_are_told_apart_from_latencies(lab):
 
 def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
     """Three of ten writers hang. The report must say that their writes have waited longer than all counted writes."""
-    path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["--hang -T write --first 3"]\n'
-               '[workload.w]\ntarget = "d"\nthreads = 10\nthink = "1ms"\n[sim]\nlasts = "2s"\n')
+    path = lab(
+        '[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["--hang -T write --first 3"]\n'
+        '[workload.w]\ntarget = "d"\nthreads = 10\nthink = "1ms"\n[sim]\nlasts = "2s"\n'
+    )
     text = sim(path).stdout
     assert re.search(r"^In flight of w: \d+, the oldest for 2\.00s \(hung for 2\.00s\)\.$", text, re.M), text
     assert "\n3 writes of w wait longer than any that was counted (1.00ms): the latencies\n" in text
@@ -121,8 +130,10 @@ def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
 def test_what_is_in_flight_names_the_wait_it_is_in_and_since_when(lab):
     """The report must name the present wait of the oldest zio at the disk, although it waited longer in a
     queue."""
-    lines = "".join(sim(LABS / "scenario2-legacy.toml", "--for", "33s", "--report", f"quantize --layer {layer}").stdout
-                    for layer in ("disk", "volume"))
+    lines = "".join(
+        sim(LABS / "scenario2-legacy.toml", "--for", "33s", "--report", f"quantize --layer {layer}").stdout
+        for layer in ("disk", "volume")
+    )
     at_disk = re.search(r"^In flight: \d+, the oldest for ([\d.]+) s on c1t1d0 \(store for [\d.]+us\)\.", lines, re.M)
     assert at_disk and float(at_disk[1]) > 1, lines
     assert re.search(r"^In flight: \d+, the oldest for [\d.]+ s on tank/foo \(throttled\)\.", lines, re.M), lines
@@ -130,13 +141,19 @@ def test_what_is_in_flight_names_the_wait_it_is_in_and_since_when(lab):
 
 def test_reads_that_writes_cause_are_counted_against_the_writes(lab):
     """The client writes 8 KiB to blocks of 128 KiB, so each write first reads the rest of its block."""
-    pool = ('[disk.a]\nstore = "null"\nsize = "256M"\nbandwidth = "400M"\n[pool.tank]\ndisks = ["a"]\n'
-            '[volume."tank/v"]\nsize = "256M"\nblock_size = "128K"\nwrite = "openzfs"\n[workload.w]\n'
-            'target = "tank/v"\nrate = 100\nread = "%s"\n[sim]\nlasts = "3s"\n')
+    pool = (
+        '[disk.a]\nstore = "null"\nsize = "256M"\nbandwidth = "400M"\n[pool.tank]\ndisks = ["a"]\n'
+        '[volume."tank/v"]\nsize = "256M"\nblock_size = "128K"\nwrite = "openzfs"\n[workload.w]\n'
+        'target = "tank/v"\nrate = 100\nread = "%s"\n[sim]\nlasts = "3s"\n'
+    )
     only_writes = lab(pool % "0%")
     text = sim(only_writes).stdout
-    found = re.search(r"^The clients of tank only write\. For each of their writes the disks did ([\d.]+) reads, "
-                      r"and for each written byte they read ([\d.]+) bytes", text, re.M)
+    found = re.search(
+        r"^The clients of tank only write\. For each of their writes the disks did ([\d.]+) reads, "
+        r"and for each written byte they read ([\d.]+) bytes",
+        text,
+        re.M,
+    )
     assert found and 0.8 < float(found[1]) <= 1 and 13 < float(found[2]) <= 16, text
     [volumes] = as_json(only_writes)[0]["pools"]
     times = volumes["amplification"]
@@ -147,8 +164,12 @@ def test_reads_that_writes_cause_are_counted_against_the_writes(lab):
 
 def test_two_kinds_of_latency_are_named():
     text = sim(LABS / "bimodal-12m.toml", "--for", "60s").stdout
-    assert re.search(r"^At the volume, writes of client are of two kinds: 7\d % take less than "
-                     r"1\.00us,\n1\d % at least \d+ms\. Their mean, \d+ms, is of both together\.$", text, re.M), text
+    assert re.search(
+        r"^At the volume, writes of client are of two kinds: 7\d % take less than "
+        r"1\.00us,\n1\d % at least \d+ms\. Their mean, \d+ms, is of both together\.$",
+        text,
+        re.M,
+    ), text
     assert "two kinds" not in sim(LABS / "bimodal-64m.toml", "--for", "60s").stdout
 
 
@@ -158,15 +179,36 @@ def test_tables_fit_a_terminal():
         assert max(map(len, text.splitlines())) <= 80, text
 
 
-REPORTS = ["observe 1", "iolatency -T 1", "iolatency -d c 1", "iostat -x 1", "iostat --layer volume", "quantize --by disk",
-           "quantize --layer volume --op write", "zpool-iostat -l 1", "zpool-iostat -q tank 1 2", "zpool-iostat -w",
-           "zpool-iostat -r", "txgs", "txgs tank", "iolatency --by client 1", "iolatency --by size --percentiles",
-           "quantize --layer volume --layer disk --layer store"]
+REPORTS = [
+    "observe 1",
+    "iolatency -T 1",
+    "iolatency -d c 1",
+    "iostat -x 1",
+    "iostat --layer volume",
+    "quantize --by disk",
+    "quantize --layer volume --op write",
+    "zpool-iostat -l 1",
+    "zpool-iostat -q tank 1 2",
+    "zpool-iostat -w",
+    "zpool-iostat -r",
+    "txgs",
+    "txgs tank",
+    "iolatency --by client 1",
+    "iolatency --by size --percentiles",
+    "quantize --layer volume --layer disk --layer store",
+]
 
 
-@pytest.mark.parametrize("words", [[], *([("--report"), report] for report in REPORTS),
-                                   ["--report", "txgs", "--report", "iostat 1"], ["--json", "--report", "txgs"]],
-                         ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        *([("--report"), report] for report in REPORTS),
+        ["--report", "txgs", "--report", "iostat 1"],
+        ["--json", "--report", "txgs"],
+    ],
+    ids=" ".join,
+)
 def test_equal_seeds_give_equal_bytes(lab, words):
     path = lab(POOL)
     once, again, other = (sim(path, *words, *seed).stdout for seed in ([], [], ["--seed", "2"]))
@@ -181,8 +223,11 @@ def test_reports_begin_as_the_originals_do(lab):
         ("iolatency 1", "Tracing block I/O. Output every 1 seconds.\n\n  >=(ms) .. <(ms)   : I/O      |Distribution"),
         ("iostat -x 1", "Device            r/s     rkB/s   rrqm/s"),
         ("quantize", "\nhistogram of latencies (us):\n"),
-        ("zpool-iostat -l 1", "              capacity     operations     bandwidth    total_wait     disk_wait    "
-                              "syncq_wait    asyncq_wait  scrub   trim  rebuild\npool        alloc   free "),
+        (
+            "zpool-iostat -l 1",
+            "              capacity     operations     bandwidth    total_wait     disk_wait    "
+            "syncq_wait    asyncq_wait  scrub   trim  rebuild\npool        alloc   free ",
+        ),
         ("zpool-iostat -w", "\ntank         total_wait     disk_wait    syncq_wait    asyncq_wait\nlatency      read"),
         ("txgs", "txg      birth            state ndirty "),
     ]:
@@ -221,8 +266,12 @@ def test_breakdowns_add_up_to_the_whole(lab, layer):
     path."""
     path = lab(POOL)
     whole = of_report(path, f"iolatency --layer {layer} 1")
-    names = {"client": {"client", "lone", "tank", "tank/foo"}, "device": {"a", "b", "c", "tank/foo"},
-             "type": {"read", "write", "flush"}, "size": None}
+    names = {
+        "client": {"client", "lone", "tank", "tank/foo"},
+        "device": {"a", "b", "c", "tank/foo"},
+        "type": {"read", "write", "flush"},
+        "size": None,
+    }
     for by, known in names.items():
         parts = of_report(path, f"iolatency --layer {layer} --by {by} 1")
         assert len(parts) == len(whole) == 3
@@ -260,8 +309,10 @@ def test_several_reports_and_labs_are_told_apart(lab):
     assert headings == ["--- one: txgs", "--- one: iostat", "--- two: txgs", "--- two: iostat"]
 
 
-COLUMNS = ("number,parent,device,client,class,op,fua,offset,length,outcome,arrived_ns,submitted_ns,admitted_ns,"
-           "issued_ns,store_done_ns,target_ns,offered_ns,ended_ns,rule,lane").split(",")
+COLUMNS = (
+    "number,parent,device,client,class,op,fua,offset,length,outcome,arrived_ns,submitted_ns,admitted_ns,"
+    "issued_ns,store_done_ns,target_ns,offered_ns,ended_ns,rule,lane"
+).split(",")
 
 
 def test_events_have_a_line_for_each_zio(lab, tmp_path):
@@ -328,10 +379,13 @@ def test_ctrl_c_shows_what_there_is(lab, tmp_path):
 
 
 def test_a_trace_is_replayed_to_the_nanosecond(lab, tmp_path):
-    (tmp_path / "t.csv").write_text("time_ns,op,target,offset,length\n0,read,d,0,4096\n0,read,d,0,4096\n"
-                                    "5000000,read,d,0,4096\n")
-    path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nrules = ["-D 10ms:1"]\n[workload.w]\ntrace = "t.csv"\n'
-               '[sim]\nlasts = "1s"\n')
+    (tmp_path / "t.csv").write_text(
+        "time_ns,op,target,offset,length\n0,read,d,0,4096\n0,read,d,0,4096\n5000000,read,d,0,4096\n"
+    )
+    path = lab(
+        '[disk.d]\nstore = "null"\nsize = "1M"\nrules = ["-D 10ms:1"]\n[workload.w]\ntrace = "t.csv"\n'
+        '[sim]\nlasts = "1s"\n'
+    )
     events = tmp_path / "e.csv"
     sim(path, "--events", events)
     with open(events, newline="") as file:
@@ -344,52 +398,76 @@ BAD_LABS = [
     ('[pool.p]\ndisks = ["b"]', "lab.toml:5: [pool.p] disks: there is no disk 'b'; did you mean 'a'?"),
     ('[pool.p]\ndisks = ["a", "a"]', "lab.toml:5: [pool.p] disks: disk 'a' is in pool 'p' already"),
     ('[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "2M"', "lab.toml:7: [volume.p/v] size: '2M' is more than"),
-    ('[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "1M"\nblock_size = "3K"',
-     "lab.toml:8: [volume.p/v] block_size: blocks of '3K' are not possible: give a power of two"),
-    ('[pool.p]\ndisks = ["a"]\nzfs_dirty_data_sync_percent = 0',
-     "lab.toml:6: [pool.p] zfs_dirty_data_sync_percent: '0' is out of bounds: give 1% to 100%"),
-    ('[disk.big]\nstore = "null"\nsize = "100T"\n[pool.p]\ndisks = ["big"]\n[volume."p/v"]\nsize = "100T"',
-     "lab.toml:9: [volume.p/v]: a volume of 109951162777600 bytes has more than 4294967295 blocks: choose larger ones"),
+    (
+        '[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "1M"\nblock_size = "3K"',
+        "lab.toml:8: [volume.p/v] block_size: blocks of '3K' are not possible: give a power of two",
+    ),
+    (
+        '[pool.p]\ndisks = ["a"]\nzfs_dirty_data_sync_percent = 0',
+        "lab.toml:6: [pool.p] zfs_dirty_data_sync_percent: '0' is out of bounds: give 1% to 100%",
+    ),
+    (
+        '[disk.big]\nstore = "null"\nsize = "100T"\n[pool.p]\ndisks = ["big"]\n[volume."p/v"]\nsize = "100T"',
+        "lab.toml:9: [volume.p/v]: a volume of 109951162777600 bytes has more than 4294967295 blocks: choose larger ones",
+    ),
     ('[workload.w]\ntrace = "t.csv"', "t.csv:2: op: 'reed' is unknown"),
     ('[workload.w]\ntrace = "u.csv"', "u.csv:1: there is no target 'b'; did you mean 'a'?"),
     ('[workload.w]\ntrace = "v.csv"', "v.csv:2: time_ns: '4' is before the line above, 5"),
     ('[sim]\nlasts = "0s"', "lab.toml:5: [sim] lasts: '0s' ends at once"),
-    ('[sim]\nsample = "1ns"', "lab.toml:5: [sim] sample: '1ns' makes 60000000000 samples in 1m, and there may be 100000: "
-     "sample every 600us or more"),
+    (
+        '[sim]\nsample = "1ns"',
+        "lab.toml:5: [sim] sample: '1ns' makes 60000000000 samples in 1m, and there may be 100000: "
+        "sample every 600us or more",
+    ),
     ('[workload.w]\ntrace = "/dev/zero"', "lab.toml:5: [workload.w] trace: the trace '/dev/zero' is longer than 128M"),
-    ('[workload.w]\ntarget = "a"\nthreads = 600000\n[workload.x]\ntarget = "a"\nthreads = 600000',
-     "lab.toml:9: [workload.x] threads: 1200000 with earlier workloads: at most 1000000 in a lab"),
-    ("".join(f'[disk.d{n}]\nstore = "null"\nsize = "1M"\n' for n in range(10_000)),
-     "lab.toml:12289: [disk.d4095]: a lab has at most 4096 of [disk.NAME]"),
+    (
+        '[workload.w]\ntarget = "a"\nthreads = 600000\n[workload.x]\ntarget = "a"\nthreads = 600000',
+        "lab.toml:9: [workload.x] threads: 1200000 with earlier workloads: at most 1000000 in a lab",
+    ),
+    (
+        "".join(f'[disk.d{n}]\nstore = "null"\nsize = "1M"\n' for n in range(10_000)),
+        "lab.toml:12289: [disk.d4095]: a lab has at most 4096 of [disk.NAME]",
+    ),
 ]
 
 
 @pytest.mark.parametrize("text, message", BAD_LABS, ids=[message[:40] for _, message in BAD_LABS])
 def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
-    for name, line in [("t", "0,read,a,0,512\n1,reed,a,0,512"), ("u", "0,read,b,0,512"),
-                       ("v", "5,read,a,0,512\n4,read,a,0,512")]:
+    for name, line in [
+        ("t", "0,read,a,0,512\n1,reed,a,0,512"),
+        ("u", "0,read,b,0,512"),
+        ("v", "5,read,a,0,512\n4,read,a,0,512"),
+    ]:
         (tmp_path / f"{name}.csv").write_text(line + "\n")
     refused = sim(lab(f"{DISK}{text}\n"), code=1)
     assert message in refused.stderr and refused.stdout == ""
     assert "panicked" not in refused.stderr
 
 
-@pytest.mark.parametrize("words, code, message", [
-    ([], 2, "LAB"),
-    (["nowhere.toml"], 1, "'nowhere.toml' cannot be read"),
-    (["LAB", "--for", "1"], 2, "did you mean 1s?"),
-    (["LAB", "--report", "txg"], 2, "unrecognized subcommand 'txg'"),
-    (["LAB", "--report", "iostat -q"], 2, "unexpected argument '-q'"),
-    (["LAB", "--report", "zpool-iostat -l -w"], 2, "cannot be used with"),
-    (["LAB", "--report", "txgs tonk"], 1, "--report 'txgs tonk': there is no 'tonk'; did you mean 'tank'?"),
-    (["LAB", "--report", "iolatency -d d"], 1, "there is no 'd'; did you mean"),
-    (["LAB", "--report", "iolatency --by process"], 1, "'process' is unknown here: dashpot's disks and simulations know"),
-    (["LAB", "--report", "iolatency -k"], 2, "a simulation has its own"),
-    (["LAB", "--report", "iostat --layer store"], 2, "take iolatency or quantize"),
-    (["LAB", "--report", "iolatency 1us"], 1, "3000000 intervals of 1us in 3s: at most 100000 are kept"),
-    (["LAB", "--report", "iostat --json"], 2, "give it to 'dashpot sim' itself"),
-    (["LAB", "LAB", "--events", "e.csv"], 2, "--events takes one lab"),
-], ids=str)
+@pytest.mark.parametrize(
+    "words, code, message",
+    [
+        ([], 2, "LAB"),
+        (["nowhere.toml"], 1, "'nowhere.toml' cannot be read"),
+        (["LAB", "--for", "1"], 2, "did you mean 1s?"),
+        (["LAB", "--report", "txg"], 2, "unrecognized subcommand 'txg'"),
+        (["LAB", "--report", "iostat -q"], 2, "unexpected argument '-q'"),
+        (["LAB", "--report", "zpool-iostat -l -w"], 2, "cannot be used with"),
+        (["LAB", "--report", "txgs tonk"], 1, "--report 'txgs tonk': there is no 'tonk'; did you mean 'tank'?"),
+        (["LAB", "--report", "iolatency -d d"], 1, "there is no 'd'; did you mean"),
+        (
+            ["LAB", "--report", "iolatency --by process"],
+            1,
+            "'process' is unknown here: dashpot's disks and simulations know",
+        ),
+        (["LAB", "--report", "iolatency -k"], 2, "a simulation has its own"),
+        (["LAB", "--report", "iostat --layer store"], 2, "take iolatency or quantize"),
+        (["LAB", "--report", "iolatency 1us"], 1, "3000000 intervals of 1us in 3s: at most 100000 are kept"),
+        (["LAB", "--report", "iostat --json"], 2, "give it to 'dashpot sim' itself"),
+        (["LAB", "LAB", "--events", "e.csv"], 2, "--events takes one lab"),
+    ],
+    ids=str,
+)
 def test_bad_words_are_refused(lab, words, code, message):
     path = lab(POOL)
     refused = sim(*(path if word == "LAB" else word for word in words), code=code)
@@ -404,8 +482,10 @@ def test_what_a_lab_has_in_vain_is_said(lab):
     path = lab(POOL.replace('target = "c"', 'target = "c"\nstart = "2s"') + '[[at]]\ntime = "2500ms"\nsuspend = "c"\n')
     assert sim(path).stderr == ""
     late = sim(path, "--for", "2s").stderr.splitlines()
-    assert late == [f"dashpot: {path}:{line}: its time, {time}, is not before the end of the run, 2s: it does nothing"
-                    for line, time in [("28: [workload.lone]", "2s"), ("35: [[at]]", "2500ms")]]
+    assert late == [
+        f"dashpot: {path}:{line}: its time, {time}, is not before the end of the run, 2s: it does nothing"
+        for line, time in [("28: [workload.lone]", "2s"), ("35: [[at]]", "2500ms")]
+    ]
 
 
 def test_a_short_run_needs_a_shorter_warm_up(lab):
@@ -443,7 +523,9 @@ def test_a_swarm_checks_random_labs_and_counts_them():
 
 def test_a_lab_changes_at_its_times(lab):
     """Tests changes during the run: a rule is armed and cleared, and the maximum of dirty data shrinks."""
-    text = POOL + """
+    text = (
+        POOL
+        + """
 [[at]]
 time = "1s"
 inject = "c -D 300ms --name later"
@@ -454,6 +536,7 @@ clear = "later"
 time = "2s"
 tune = { pool = "tank", zfs_dirty_data_max = "1M" }
 """
+    )
     changed = summary_of(lab(text))
     slow = latencies(changed, "lone", "write")["max_ns"]
     plain = latencies(summary_of(lab(POOL, "plain.toml")), "lone", "write")["max_ns"]
@@ -484,8 +567,11 @@ def test_help_has_no_daemon_where_none_is_asked(command):
     assert "--api" in run(BINARY, "iolatency", "--help").stdout
 
 
-TABLES = [(page, name) for page in ("write-throttle.md", "tuning.md")
-          for name in re.findall(r"^<!-- ([a-z-]+) -->\n\|", (ROOT / "docs" / page).read_text(), re.M)]
+TABLES = [
+    (page, name)
+    for page in ("write-throttle.md", "tuning.md")
+    for name in re.findall(r"^<!-- ([a-z-]+) -->\n\|", (ROOT / "docs" / page).read_text(), re.M)
+]
 
 
 @pytest.mark.parametrize("page, name", TABLES)

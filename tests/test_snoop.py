@@ -6,7 +6,6 @@ import signal
 import subprocess
 
 import pytest
-
 from conftest import BINARY, ROOT, eventually, run
 from kernel import loop_in_memory, takes_a_kernel
 from timed import Client
@@ -51,6 +50,7 @@ def test_waits_add_up(daemon, client):
         # snoop prints nothing when its watch begins, so make I/O until snoop ends.
         client.many(1, 1)
         return process.poll() is not None
+
     eventually(ended, "the end of 20 lines")
     lines = [json.loads(line) for line in process.stdout]
     assert len(lines) == 20
@@ -82,6 +82,7 @@ def test_a_reader_that_has_enough_is_no_failure(daemon, client):
     def closed():
         client.many(4, 4)
         return process.poll() is not None
+
     eventually(closed, "the end of snoop")
     assert process.returncode == 0, process.stderr.read()
 
@@ -100,13 +101,16 @@ def test_of_a_disk_of_the_kernel():
 
 def check_writes(loop):
     process = subprocess.Popen(
-        [BINARY, "snoop", "-d", loop.path, "--op", "write", "-n", "8", "--json"], text=True, stdout=subprocess.PIPE,
+        [BINARY, "snoop", "-d", loop.path, "--op", "write", "-n", "8", "--json"],
+        text=True,
+        stdout=subprocess.PIPE,
     )
 
     def ended():
         # snoop prints nothing when its watch begins, so make I/O until snoop ends.
         run("dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=8", "oflag=direct")
         return process.poll() is not None
+
     eventually(ended, "the end of 8 lines")
     ios = [json.loads(line) for line in process.stdout]
     assert len(ios) == 8 and process.returncode == 0

@@ -5,7 +5,6 @@ import mmap
 import os
 
 import pytest
-
 from kernel import loop_in_memory, loop_over, takes_a_kernel
 from test_kernel_reports import Watching, dashpot, nothing_left  # noqa: F401 (a fixture)
 

@@ -5,7 +5,6 @@ import re
 import subprocess
 
 import pytest
-
 from conftest import ROOT, requires
 from kernel import loop_in_memory, takes_a_kernel
 from test_readme import bash, typed
@@ -15,7 +14,9 @@ START = ROOT / "docs/start"
 
 def commands(page):
     """All that a user of the page types."""
-    return "\n".join(map(typed, re.findall(r"^```sh\n(.*?)^```$", (START / page).read_text(), re.DOTALL | re.MULTILINE)))
+    return "\n".join(
+        map(typed, re.findall(r"^```sh\n(.*?)^```$", (START / page).read_text(), re.DOTALL | re.MULTILINE))
+    )
 
 
 def test_tests_on_a_slow_disk(directory):
@@ -28,9 +29,22 @@ def test_tests_on_a_slow_disk(directory):
 def test_slow_sometimes(directory):
     with loop_in_memory() as loop:
         load = subprocess.Popen(
-            ["fio", "--thread", "--name=load", f"--filename={loop.path}", "--rw=randrw", "--bs=4k", "--iodepth=4",
-             "--ioengine=libaio", "--direct=1", "--time_based", "--runtime=600", "--rate_iops=2000",
-             f"--output={os.devnull}"], cwd=directory,
+            [
+                "fio",
+                "--thread",
+                "--name=load",
+                f"--filename={loop.path}",
+                "--rw=randrw",
+                "--bs=4k",
+                "--iodepth=4",
+                "--ioengine=libaio",
+                "--direct=1",
+                "--time_based",
+                "--runtime=600",
+                "--rate_iops=2000",
+                f"--output={os.devnull}",
+            ],
+            cwd=directory,
         )
         try:
             typed_here = commands("slow-sometimes.md").replace("sudo ", "").replace("sda", os.path.basename(loop.path))
@@ -42,10 +56,13 @@ def test_slow_sometimes(directory):
     assert "<svg" in (directory / "slow.svg").read_text()
 
 
-@pytest.mark.parametrize(("page", "tells"), [
-    ("storage-development.md", ["power cut", "achieved"]),
-    ("throttles.md", ["zfs_delay_scale: 1ms", "stime", "volumes"]),
-])
+@pytest.mark.parametrize(
+    ("page", "tells"),
+    [
+        ("storage-development.md", ["power cut", "achieved"]),
+        ("throttles.md", ["zfs_delay_scale: 1ms", "stime", "volumes"]),
+    ],
+)
 def test_pages_of_served_disks(page, tells, directory):
     typed_here = commands(page).replace("--chart .", f"--chart {directory}")
     said = bash(f"cd {ROOT}\n{typed_here}", directory)

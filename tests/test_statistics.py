@@ -6,7 +6,6 @@ import socket
 import urllib.parse
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, eventually, run
 
 SECOND = 1_000_000_000
@@ -50,7 +49,9 @@ def ten(serve):
     daemon = serve(*disks, "-r", "c1t3d0 -D 100ms -T read")
     daemon.begun = ask(daemon, "/v1/clock")["now_ns"] // SECOND
     loads = [
-        daemon.start("load", daemon.uri(f"c1t{n}d0"), "--rate", "200", "--depth", "32", "--write", "50%", "--time", "1s")
+        daemon.start(
+            "load", daemon.uri(f"c1t{n}d0"), "--rate", "200", "--depth", "32", "--write", "50%", "--time", "1s"
+        )
         for n in range(10)
     ]
     for load in loads:
@@ -135,8 +136,9 @@ def test_the_ios_behind_a_cell_are_those_that_it_counts(ten):
 def test_seconds_as_they_end_are_those_of_the_past(daemon):
     names = ["disk.latency[op]", "disk.ops[size]", "disk.errors"]
     connection = Connection(daemon)
-    connection.request("POST", "/v1/statistics/watch", json.dumps({"statistics": names}),
-                       {"Content-Type": "application/json"})
+    connection.request(
+        "POST", "/v1/statistics/watch", json.dumps({"statistics": names}), {"Content-Type": "application/json"}
+    )
     answer = connection.getresponse()
     assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream")
     load = daemon.start("load", daemon.uri("d"), "--rate", "300", "--depth", "4", "--write", "50%", "--time", "3s")
@@ -193,8 +195,16 @@ def test_a_rectangle_finds_the_slow_client_of_eight(serve):
         load.communicate(timeout=HANG_LIMIT)
     ended = ask(daemon, "/v1/clock")["now_ns"] // SECOND + 1
     wait_until_over(daemon, ended - 1)
-    said = ask(daemon, "/v1/statistics/diff", statistic="disk.latency", from_ns=begun * SECOND, to_ns=ended * SECOND,
-               begin_ns=begun * SECOND, end_ns=ended * SECOND, least=80_000_000)
+    said = ask(
+        daemon,
+        "/v1/statistics/diff",
+        statistic="disk.latency",
+        from_ns=begun * SECOND,
+        to_ns=ended * SECOND,
+        begin_ns=begun * SECOND,
+        end_ns=ended * SECOND,
+        least=80_000_000,
+    )
     first = {one["dimension"]: one["values"][0]["value"] for one in said["differs"]}
     assert first["client"].endswith(f"pid={slow}")
 
@@ -221,8 +231,9 @@ def test_bad_questions_are_refused_with_a_remedy(daemon):
 def test_streams_are_bounded(daemon):
     def watch(statistics):
         connection = Connection(daemon)
-        connection.request("POST", "/v1/statistics/watch", json.dumps({"statistics": statistics}),
-                           {"Content-Type": "application/json"})
+        connection.request(
+            "POST", "/v1/statistics/watch", json.dumps({"statistics": statistics}), {"Content-Type": "application/json"}
+        )
         return connection, connection.getresponse()
 
     _, answer = watch(["disk.ops"] * 17)
@@ -253,8 +264,12 @@ def test_the_engine_expects_what_a_rule_will_do(daemon):
     last = ask(daemon, "/v1/clock")["now_ns"] // SECOND
     wait_until_over(daemon, last)
     connection = Connection(daemon)
-    connection.request("POST", "/v1/disks/d/expect", json.dumps({"rule": "-D 50ms:1 -T read --for 60s"}),
-                       {"Content-Type": "application/json"})
+    connection.request(
+        "POST",
+        "/v1/disks/d/expect",
+        json.dumps({"rule": "-D 50ms:1 -T read --for 60s"}),
+        {"Content-Type": "application/json"},
+    )
     said = json.loads(connection.getresponse().read())
     assert said["measured"]["count"] == said["expected"]["count"] > 100
     # One lane of 50 ms serves 20 I/Os a second, but 100 arrive, so most of them still wait at the end.

@@ -124,6 +124,7 @@ def test_a_daemon_that_was_not_stopped_says_nothing_of_it(serve):
     """A daemon that was not stopped must not report a stop. A busy host stops daemons now and then, so the test starts
     new daemons until one was not stopped.
     """
+
     def says_nothing():
         daemon = serve("-d", "d=ram,size=64M", "--shards", "1")
         text, stops = daemon.cli("status").stdout, shard(daemon)["stops"]

@@ -13,7 +13,6 @@ import urllib.error
 import urllib.request
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, ROOT, eventually, requires, run
 
 TOKEN = "0123456789abcdef-of-ours"
@@ -24,7 +23,10 @@ def test_a_client_starts_its_own_server():
     """libnbd starts dashpot, and hands over a socket that it has made. Only the client may print on stdout."""
     said = run("nbdinfo", "--json", "--", "[", BINARY, "serve", "-d", "db=ram,size=64M", "]")
     assert json.loads(said.stdout)["exports"][0]["export-size"] == 64 << 20
-    assert run("nbdinfo", "--size", "--", "[", BINARY, "serve", "-d", "db=ram,size=1M", "-r", "-D 1ms", "]").stdout == "1048576\n"
+    assert (
+        run("nbdinfo", "--size", "--", "[", BINARY, "serve", "-d", "db=ram,size=1M", "-r", "-D 1ms", "]").stdout
+        == "1048576\n"
+    )
 
 
 @requires("nbdcopy")
@@ -32,7 +34,9 @@ def test_two_clients_do_so_at_once(directory):
     image = directory / "image"
     image.write_bytes(os.urandom(1 << 20))
     copies = [
-        subprocess.Popen(["nbdcopy", "--", image, "[", BINARY, "serve", "-d", "db=ram,size=1M", "]"], stderr=subprocess.PIPE)
+        subprocess.Popen(
+            ["nbdcopy", "--", image, "[", BINARY, "serve", "-d", "db=ram,size=1M", "]"], stderr=subprocess.PIPE
+        )
         for _each in range(2)
     ]
     for copy in copies:
@@ -51,11 +55,14 @@ def handed(count, what):
     )
 
 
-@pytest.mark.parametrize("count, says", [
-    ("1", "LISTEN_FDS: descriptor 1 of those handed over is no socket that listens"),
-    ("70", "LISTEN_FDS=70: this is no number of sockets from 0 to 64"),
-    ("x", "LISTEN_FDS=x"),
-])
+@pytest.mark.parametrize(
+    "count, says",
+    [
+        ("1", "LISTEN_FDS: descriptor 1 of those handed over is no socket that listens"),
+        ("70", "LISTEN_FDS=70: this is no number of sockets from 0 to 64"),
+        ("x", "LISTEN_FDS=x"),
+    ],
+)
 def test_other_things_are_refused(count, says):
     with open(os.devnull) as nothing:
         refused = handed(count, nothing)
@@ -111,11 +118,14 @@ def test_a_token_can_be_chosen(serve, directory, way, monkeypatch):
     assert "needs its token" in run(BINARY, "status", env={**at, "DASHPOT_TOKEN": ""}, code=1).stderr
 
 
-@pytest.mark.parametrize("words, env, says", [
-    (["--api", "tcp:127.0.0.1:0"], {"DASHPOT_TOKEN": "guess"}, "DASHPOT_TOKEN: the token has 5 letters"),
-    (["--api", "tcp:127.0.0.1:0", "--token-file", "/nonexistent"], {}, "--token-file /nonexistent: cannot be read"),
-    (["--api", "unix:-", "--token-file", "/etc/hostname"], {}, "takes no token"),
-])
+@pytest.mark.parametrize(
+    "words, env, says",
+    [
+        (["--api", "tcp:127.0.0.1:0"], {"DASHPOT_TOKEN": "guess"}, "DASHPOT_TOKEN: the token has 5 letters"),
+        (["--api", "tcp:127.0.0.1:0", "--token-file", "/nonexistent"], {}, "--token-file /nonexistent: cannot be read"),
+        (["--api", "unix:-", "--token-file", "/etc/hostname"], {}, "takes no token"),
+    ],
+)
 def test_a_token_that_would_protect_nothing_is_refused(words, env, says):
     refused = run(BINARY, "serve", "-d", "db=ram,size=1M", "--nbd", "unix:-", *words, env=env, code=1)
     assert says in refused.stderr

@@ -10,7 +10,6 @@ import subprocess
 import sys
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from kernel import instances_of, is_watching, loop_in_memory, takes_a_kernel
 
@@ -152,12 +151,17 @@ print("done", flush=True)
 sys.stdin.read()
 """
         paths = [loops[0].path, *(f"{place}/old" for place in places if (place / "old").exists())]
-        program = subprocess.Popen([sys.executable, "-c", held, *paths], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        program = subprocess.Popen(
+            [sys.executable, "-c", held, *paths], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert program.stdout.readline() == "done\n"
         out, _ = end(stat)
         program.communicate("")
         last = json.loads(out.splitlines()[-1])
-        assert {value["value"]: value["count"] for value in last["values"]} == {"sync_file_range": 3, "fsync": len(paths)}
+        assert {value["value"]: value["count"] for value in last["values"]} == {
+            "sync_file_range": 3,
+            "fsync": len(paths),
+        }
         assert last["unplaced"] == 0
 
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 
 import pytest
-
 from conftest import BINARY, eventually, run
 from kernel import instances_of, is_watching, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel
 from pools import lab as pool_lab
@@ -139,12 +138,18 @@ def test_each_report_counts_calls_and_a_recording_keeps_them(tmp_path):
         calls(place, 20)
         [process] = end(by_process)[-1]["values"]
         assert process["value"].startswith("python") and process["count"] == 20
-        assert {value["value"]: value["latency"]["n"] for value in end(by_type)[-1]["values"]} == {"fsync": 10, "fdatasync": 10}
+        assert {value["value"]: value["latency"]["n"] for value in end(by_type)[-1]["values"]} == {
+            "fsync": 10,
+            "fdatasync": 10,
+        }
         record.send_signal(signal.SIGINT)
         out, _ = record.communicate()
         assert "20 I/Os" in out and "nothing was lost" in out
         recorded = run(BINARY, "stat", "fs.ops[type]", "--in", tmp_path / "rec", "--json").stdout
-        assert {value["value"]: value["count"] for value in json.loads(recorded)["values"]} == {"fsync": 10, "fdatasync": 10}
+        assert {value["value"]: value["count"] for value in json.loads(recorded)["values"]} == {
+            "fsync": 10,
+            "fdatasync": 10,
+        }
 
 
 @takes_a_kernel
@@ -174,7 +179,9 @@ def test_calls_and_the_disk_below_are_one_table_live_and_recorded(tmp_path):
     # No call may have waited for the longest I/O, so compare medians: the median call takes longer than the median I/O.
     usual = {value["layer"]: value["latency"]["p50_ns"] for value in live["values"] if value["value"] == program}
     assert usual["fs"] > usual["disk"]
-    recorded = json.loads(run(BINARY, "iolatency", *layers, "--by", "process", "--in", tmp_path / "rec", "--json").stdout)
+    recorded = json.loads(
+        run(BINARY, "iolatency", *layers, "--by", "process", "--in", tmp_path / "rec", "--json").stdout
+    )
     # Compare only the program's row: while only the report or only the recorder runs, the kernel's own threads
     # write, too.
     assert shown(recorded)[program] == rows[program]

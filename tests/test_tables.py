@@ -15,13 +15,26 @@ import subprocess
 import termios
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, ROOT, eventually, run
 from kernel import takes_a_kernel
 
 LONG = "a-disk-with-a-rather-long-name-as-one-would-give-it-in-production-0"
-RULE = ["-D", "lognormal=10ms..30ms:4", "-T", "read,write,flush", "-f", "50%", "--range", "0..64M",
-        "--client", "uid=* *", "--name", "a-rule-of-some-length", "--for", "10m"]
+RULE = [
+    "-D",
+    "lognormal=10ms..30ms:4",
+    "-T",
+    "read,write,flush",
+    "-f",
+    "50%",
+    "--range",
+    "0..64M",
+    "--client",
+    "uid=* *",
+    "--name",
+    "a-rule-of-some-length",
+    "--for",
+    "10m",
+]
 
 
 def on_terminal(words, columns=80, env=None, code=0):
@@ -29,7 +42,10 @@ def on_terminal(words, columns=80, env=None, code=0):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
-        [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.STDOUT,
+        [str(word) for word in words],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.STDOUT,
         env={**os.environ, "TERM": "xterm", **(env or {})},
     )
     os.close(theirs)
@@ -78,18 +94,33 @@ def busy(serve, directory):
 
 
 REPORTS = [
-    ["iostat", "1", "2"], ["iostat", "-x", "1", "2"], ["iostat", "-xs"],
-    ["iolatency", "1", "1"], ["iolatency", "--by", "device", "1", "1"],
+    ["iostat", "1", "2"],
+    ["iostat", "-x", "1", "2"],
+    ["iostat", "-xs"],
+    ["iolatency", "1", "1"],
+    ["iolatency", "--by", "device", "1", "1"],
     ["iolatency", "--percentiles", "--by", "device", "1", "1"],
-    ["quantize", "--by", "device", "--for", "1s"], ["heatmap", "1", "1"],
+    ["quantize", "--by", "device", "--for", "1s"],
+    ["heatmap", "1", "1"],
 ]
 
 
-@pytest.mark.parametrize("words", [
-    ["status"], ["status", "--inflight"], ["list"], ["list", LONG], ["proof"], ["doctor"],
-    ["snoop", "-n", "20"], ["iolatency", "--percentiles", "--by", "client", "1", "1"],
-    ["check", f"{LONG}.write.p50 < 1m", "wal.flush.count > 0"], *REPORTS,
-], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status"],
+        ["status", "--inflight"],
+        ["list"],
+        ["list", LONG],
+        ["proof"],
+        ["doctor"],
+        ["snoop", "-n", "20"],
+        ["iolatency", "--percentiles", "--by", "client", "1", "1"],
+        ["check", f"{LONG}.write.p50 < 1m", "wal.flush.count > 0"],
+        *REPORTS,
+    ],
+    ids=" ".join,
+)
 def test_every_table_fits_80_columns(busy, words):
     lines = on_terminal([BINARY, *words], env={"DASHPOT_API": f"unix:{busy.api}"})
     assert len(lines) > 1, lines
@@ -156,9 +187,19 @@ def test_a_power_cut_is_told_in_80_columns(serve):
 
 LABS = [ROOT / "labs" / f"{name}.toml" for name in ("scenario2-legacy", "random-mirrors", "amplification")]
 SIMULATED = [
-    "txgs", "zpool-iostat", "zpool-iostat -l 1", "zpool-iostat -q 1", "zpool-iostat -lq 1", "zpool-iostat -w",
-    "zpool-iostat -r", "iostat -x 1", "iostat --layer volume 1", "quantize --by device", "heatmap",
-    "iolatency --percentiles --by client 1", "snoop -n 20",
+    "txgs",
+    "zpool-iostat",
+    "zpool-iostat -l 1",
+    "zpool-iostat -q 1",
+    "zpool-iostat -lq 1",
+    "zpool-iostat -w",
+    "zpool-iostat -r",
+    "iostat -x 1",
+    "iostat --layer volume 1",
+    "quantize --by device",
+    "heatmap",
+    "iolatency --percentiles --by client 1",
+    "snoop -n 20",
 ]
 
 

@@ -5,7 +5,6 @@ import os
 import subprocess
 
 import pytest
-
 from attached import attach, can_attach  # noqa: F401 (a fixture)
 from conftest import requires
 from kernel import takes_a_kernel
@@ -18,10 +17,23 @@ READ_MS, WRITE_MS = 20, 30
 
 def fio(node):
     """Reads and writes the node, and returns the number of each."""
-    done = subprocess.run([
-        "fio", "--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randrw",
-        "--iodepth=8", f"--number_ios={COUNT}", "--output-format=json",
-    ], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [
+            "fio",
+            "--name=job",
+            f"--filename={node}",
+            "--ioengine=libaio",
+            "--direct=1",
+            "--bs=4k",
+            "--rw=randrw",
+            "--iodepth=8",
+            f"--number_ios={COUNT}",
+            "--output-format=json",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     (job,) = json.loads(done.stdout)["jobs"]
     return {kind: job[kind]["total_ios"] for kind in ("read", "write")}
 
@@ -32,7 +44,9 @@ class Sysstat:
     def __init__(self, node, seconds):
         self.name, self.seconds = os.path.basename(node), seconds
         self.process = subprocess.Popen(
-            ["stdbuf", "-oL", "iostat", "-dxk", node, str(seconds), "2"], stdout=subprocess.PIPE, text=True,
+            ["stdbuf", "-oL", "iostat", "-dxk", node, str(seconds), "2"],
+            stdout=subprocess.PIPE,
+            text=True,
             env={**os.environ, "LC_ALL": "C", "S_COLORS": "never"},
         )
         # iostat's first table covers the time since the boot. The measured interval begins when iostat prints

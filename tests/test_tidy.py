@@ -4,7 +4,6 @@ import os
 import sys
 
 import pytest
-
 from conftest import ROOT, run
 
 TREE = {
@@ -93,61 +92,100 @@ def test_a_tree_that_keeps_the_rules_passes(tree):
 # Each entry breaks one rule by appending to one file: (file, appended text, message).
 BROKEN = {
     "a long function": (
-        "crates/top/src/low.rs", "pub fn long() {\n\n\n\n\n}\n",
+        "crates/top/src/low.rs",
+        "pub fn long() {\n\n\n\n\n}\n",
         "crates/top/src/low.rs:2: fn long: 6 lines, at most 5 are allowed; give",
     ),
     "an arrow between crates": (
-        "crates/base/Cargo.toml", "dashpot-top.workspace = true\n",
+        "crates/base/Cargo.toml",
+        "dashpot-top.workspace = true\n",
         "crates/base/Cargo.toml: base may not depend on top",
     ),
     "a banned dependency": ("crates/top/Cargo.toml", "tokio = '1'\n", "crates/top/Cargo.toml: top may not use tokio"),
     "a dependency of a crate that may have none": (
-        "crates/base/Cargo.toml", "serde = '1'\n", "crates/base/Cargo.toml: base may not use serde",
+        "crates/base/Cargo.toml",
+        "serde = '1'\n",
+        "crates/base/Cargo.toml: base may not use serde",
     ),
     "a banned import": (
-        "crates/base/src/word.rs", "use std::{fmt, fs::File};\n",
+        "crates/base/src/word.rs",
+        "use std::{fmt, fs::File};\n",
         "crates/base/src/word.rs:9: base may not use std::fs::File",
     ),
     "a banned path": (
-        "crates/base/src/word.rs", "fn f() { std::fs::read(0); }\n",
+        "crates/base/src/word.rs",
+        "fn f() { std::fs::read(0); }\n",
         "crates/base/src/word.rs:9: base may not use std::fs::read",
     ),
     "a name from inside a boundary": (
-        "crates/top/src/low.rs", "fn f() { crate::high::deep::hidden(); }\n",
+        "crates/top/src/low.rs",
+        "fn f() { crate::high::deep::hidden(); }\n",
         "crates/top/src/low.rs:2: names deep, which is inside crates/top/src/high",
     ),
     "a circle": (
-        "crates/top/src/high/inner.rs", "use super::show;\npub fn f() {}\n",
+        "crates/top/src/high/inner.rs",
+        "use super::show;\npub fn f() {}\n",
         None,
     ),
-    "a long line of docs": ("ARCHITECTURE.md", f"{'a ' * 31}\n", "ARCHITECTURE.md:4: 62 columns, at most 60 are allowed"),
+    "a long line of docs": (
+        "ARCHITECTURE.md",
+        f"{'a ' * 31}\n",
+        "ARCHITECTURE.md:4: 62 columns, at most 60 are allowed",
+    ),
     "a Python test that is gone": (
-        "SPECIFICATION.md", "| p | `tests/test_words.py: test_other` |\n",
+        "SPECIFICATION.md",
+        "| p | `tests/test_words.py: test_other` |\n",
         "SPECIFICATION.md:5: no test 'test_other' in tests/test_words.py",
     ),
     "a second Python test that is gone": (
-        "SPECIFICATION.md", "| p | `tests/test_words.py: test_a_word`, `test_b` |\n",
+        "SPECIFICATION.md",
+        "| p | `tests/test_words.py: test_a_word`, `test_b` |\n",
         "SPECIFICATION.md:5: no test 'test_b' in tests/test_words.py",
     ),
     "a file of tests that is gone": (
-        "SPECIFICATION.md", "\nKept by\n`tests/test_gone.py`.\n",
+        "SPECIFICATION.md",
+        "\nKept by\n`tests/test_gone.py`.\n",
         "SPECIFICATION.md:7: no test '' in tests/test_gone.py",
     ),
-    "a Rust test that is gone": ("SPECIFICATION.md", "| p | base `word::gone` |\n", "SPECIFICATION.md:5: base has no test 'word::gone'"),
-    "a part of a test's name": ("SPECIFICATION.md", "| p | base `wor` |\n", "SPECIFICATION.md:5: base has no test 'wor'"),
-    "a Rust test of no crate": ("SPECIFICATION.md", "| p | `word::tests` |\n", "SPECIFICATION.md:5: whose test is 'word::tests'?"),
-    "a file that is gone": ("SPECIFICATION.md", "| p | `high/gone.rs` |\n", "SPECIFICATION.md:5: there is no file 'high/gone.rs'"),
-    "a path that is gone": ("ARCHITECTURE.md", "`crates/gone/src`\n", "ARCHITECTURE.md:4: there is no 'crates/gone/src'"),
+    "a Rust test that is gone": (
+        "SPECIFICATION.md",
+        "| p | base `word::gone` |\n",
+        "SPECIFICATION.md:5: base has no test 'word::gone'",
+    ),
+    "a part of a test's name": (
+        "SPECIFICATION.md",
+        "| p | base `wor` |\n",
+        "SPECIFICATION.md:5: base has no test 'wor'",
+    ),
+    "a Rust test of no crate": (
+        "SPECIFICATION.md",
+        "| p | `word::tests` |\n",
+        "SPECIFICATION.md:5: whose test is 'word::tests'?",
+    ),
+    "a file that is gone": (
+        "SPECIFICATION.md",
+        "| p | `high/gone.rs` |\n",
+        "SPECIFICATION.md:5: there is no file 'high/gone.rs'",
+    ),
+    "a path that is gone": (
+        "ARCHITECTURE.md",
+        "`crates/gone/src`\n",
+        "ARCHITECTURE.md:4: there is no 'crates/gone/src'",
+    ),
     "a Rust file that is gone": (
-        "docs/decisions/a.md", "`high/gone.rs`\n", "docs/decisions/a.md:1: there is no 'high/gone.rs'",
+        "docs/decisions/a.md",
+        "`high/gone.rs`\n",
+        "docs/decisions/a.md:1: there is no 'high/gone.rs'",
     ),
     "a command that is gone": ("docs/words.md", "`dashpot gone`\n", "docs/words.md:4: there is no `dashpot gone`"),
     "an option that is gone": (
-        "docs/words.md", "```\ndashpot list \\\n  --jason\n```\n",
+        "docs/words.md",
+        "```\ndashpot list \\\n  --jason\n```\n",
         "docs/words.md:5: `dashpot list` has no --jason",
     ),
     "an option that is gone, after an empty line": (
-        "docs/words.md", "\n    dashpot list --jason\n",
+        "docs/words.md",
+        "\n    dashpot list --jason\n",
         "docs/words.md:5: `dashpot list` has no --jason",
     ),
 }
@@ -214,10 +252,22 @@ def test_an_exception_that_nothing_needs_is_named(tree):
 
 def circle(tree, third=""):
     """Gives a type methods in two files, or three, that call each other."""
-    write(tree, "crates/top/src/high/deep/mod.rs", "use super::Inner;\nimpl Inner {\n    pub fn a(&self) { self.b(); }\n}\n")
+    write(
+        tree,
+        "crates/top/src/high/deep/mod.rs",
+        "use super::Inner;\nimpl Inner {\n    pub fn a(&self) { self.b(); }\n}\n",
+    )
     called = "self.c();" if third else "self.a();"
-    write(tree, "crates/top/src/high/inner.rs", f"pub struct Inner;\nimpl Inner {{\n    pub fn b(&self) {{ {called} }}\n}}\n")
-    write(tree, "crates/top/src/high/mod.rs", f"mod deep;\nmod inner;\n{'mod third;' if third else ''}\npub use inner::Inner;\n")
+    write(
+        tree,
+        "crates/top/src/high/inner.rs",
+        f"pub struct Inner;\nimpl Inner {{\n    pub fn b(&self) {{ {called} }}\n}}\n",
+    )
+    write(
+        tree,
+        "crates/top/src/high/mod.rs",
+        f"mod deep;\nmod inner;\n{'mod third;' if third else ''}\npub use inner::Inner;\n",
+    )
     write(tree, "crates/top/src/high/third.rs", third)
 
 

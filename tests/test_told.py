@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-
 from conftest import eventually
 from pools import VOLUME, lab
 from timed import Client, nbd
@@ -48,6 +47,7 @@ def held_flush(daemon, hold, keep):
 
 def held_fua(types):
     """A write with FUA that a rule holds has not happened."""
+
     def held(daemon, hold, keep):
         client = Client(daemon)
         daemon.cli("inject", "d", *hold.split(), "-T", types)
@@ -56,6 +56,7 @@ def held_fua(types):
         said = crash(daemon, "d", "--keep", keep, "--restart")
         assert said["unflushed"]["writes"] == said["lost"]["writes"] == 0
         return bytes(4096)
+
     return held
 
 

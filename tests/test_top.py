@@ -6,11 +6,10 @@ import shlex
 import signal
 import subprocess
 
+import pools
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from kernel import loop_in_memory, takes_a_kernel
-import pools
 
 pytestmark = requires("tmux")
 
@@ -28,15 +27,27 @@ class Terminal:
             f"stty -g > {self.states}.after; echo the shell goes on; read _"
         )
         self.tmux(
-            "-f", "/dev/null", "new-session", "-d", "-x", width, "-y", height,
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            width,
+            "-y",
+            height,
             *[word for pair in env.items() for word in ("-e", "=".join(pair))],
-            "sh", "-c", script,
+            "sh",
+            "-c",
+            script,
         )
 
     def tmux(self, *words):
         return subprocess.run(
             ["tmux", "-S", str(self.socket), *map(str, words)],
-            capture_output=True, text=True, check=True, timeout=HANG_LIMIT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=HANG_LIMIT,
         ).stdout
 
     def screen(self, *how):

@@ -13,7 +13,6 @@ import sys
 import tempfile
 
 import pytest
-
 from conftest import BINARY, HANG_LIMIT, ROOT, requires
 
 pytestmark = [
@@ -60,10 +59,24 @@ mkdir -p /run/own; chmod 755 /run /run/own
 
 def alone(script, *words, code=0, timeout=HANG_LIMIT, given=None):
     """Runs a shell script in namespaces of its own, and returns its output. `words` are its $1, $2, …"""
-    command = ["unshare", "-m", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c", NAMESPACE + script, "sh", *map(str, words)]
+    command = [
+        "unshare",
+        "-m",
+        "-p",
+        "-f",
+        "--mount-proc",
+        "--kill-child",
+        "sh",
+        "-c",
+        NAMESPACE + script,
+        "sh",
+        *map(str, words),
+    ]
     environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
     # A checkout below /tmp would be hidden, so the script begins elsewhere.
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=timeout, env=environment, cwd="/")
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, timeout=timeout, env=environment, cwd="/"
+    )
     assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -82,13 +95,41 @@ def place():
 
 # The words that a command needs after its name. A command that is not here is called with its name alone.
 WORDS = {
-    "inject": "db -D 1ms", "update": "1 -D 1ms", "clear": "all", "suspend": "db", "resume": "db", "crash": "db",
-    "get": "tank", "set": "tank zfs_dirty_data_max=1G", "check": "db.read.p99<1s", "attach": "db", "mount": "db /mnt",
-    "detach": "db", "record": "-o /tmp/rec --for 1s", "stat": "disk.ops", "amplification": "", "zinject": "-d db -D 10:1 tank",
+    "inject": "db -D 1ms",
+    "update": "1 -D 1ms",
+    "clear": "all",
+    "suspend": "db",
+    "resume": "db",
+    "crash": "db",
+    "get": "tank",
+    "set": "tank zfs_dirty_data_max=1G",
+    "check": "db.read.p99<1s",
+    "attach": "db",
+    "mount": "db /mnt",
+    "detach": "db",
+    "record": "-o /tmp/rec --for 1s",
+    "stat": "disk.ops",
+    "amplification": "",
+    "zinject": "-d db -D 10:1 tank",
 }
 # Commands that ask no daemon, or that start one of their own.
 OTHERS = {
-    "help", "run", "serve", "sim", "load", "doctor", "dmsetup", "stats", "man", "completions", "version", "diff", "observe", "view", "install", "dashpot",
+    "help",
+    "run",
+    "serve",
+    "sim",
+    "load",
+    "doctor",
+    "dmsetup",
+    "stats",
+    "man",
+    "completions",
+    "version",
+    "diff",
+    "observe",
+    "view",
+    "install",
+    "dashpot",
 }
 
 
@@ -131,7 +172,7 @@ def test_each_command_that_looks_for_a_daemon_sends_a_stranger_nothing(place):
 def test_root_asks_only_daemons_that_no_stranger_can_have_put_there(place, sudo):
     """Root's own place is below /run. Under sudo, the caller's place counts only if it is the caller's."""
     script = f"""
-    export {sudo or 'X=1'}
+    export {sudo or "X=1"}
     python3 {place}/listens {STRANGER} /tmp/dashpot-0/api.sock /tmp/dashpot-{VICTIM}/api.sock >/tmp/heard
     for words in status 'attach db' 'mount db /mnt' 'record -o /tmp/rec'; do
         {place}/dashpot $words 2>&1 && exit 1

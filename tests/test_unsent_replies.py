@@ -4,7 +4,6 @@ pool's disk is in memory, the shard may leave a block there until it sends the r
 import contextlib
 
 import pytest
-
 from pools import POLICIES, VOLUME, lab
 
 nbd = pytest.importorskip("nbd")

@@ -9,7 +9,6 @@ import sys
 import time
 
 import pytest
-
 from attached import attach, can_attach  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from pools import VOLUME, lab
@@ -89,8 +88,9 @@ def test_a_file_system_is_whole_after_the_daemon_was_killed(serve, attach, direc
     for _ in range(ROUNDS):
         run("mount", node.path, tmp_path)
         with open(said, "w") as out:
-            writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, str(first)], stdout=out,
-                                      stderr=subprocess.DEVNULL)
+            writer = subprocess.Popen(
+                [sys.executable, "-c", WRITER, tmp_path, str(first)], stdout=out, stderr=subprocess.DEVNULL
+            )
         wanted = rng.randrange(5, 20)
         eventually(lambda: len(synced(said.read_text())) >= wanted, "synced files")
         daemon.abandon()
@@ -136,8 +136,9 @@ def test_a_file_system_is_whole_after_the_daemon_and_its_helper_were_killed(serv
     for _ in range(2 * ROUNDS):
         run("mount", f"/dev/dashpot/{VOLUME}", tmp_path)
         with open(said, "w") as out:
-            writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, str(first)], stdout=out,
-                                      stderr=subprocess.DEVNULL)
+            writer = subprocess.Popen(
+                [sys.executable, "-c", WRITER, tmp_path, str(first)], stdout=out, stderr=subprocess.DEVNULL
+            )
         eventually(lambda: synced(said.read_text()), "a synced file")
         # The helper refuses to remove a device that is mounted, or is killed before it can refuse.
         kill_at_a_moment(rng, daemon, "detach", VOLUME)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-
 from conftest import BINARY, eventually, requires, run
 from pools import LAYOUTS, POLICIES, VOLUME, lab
 
@@ -16,10 +15,26 @@ from pools import LAYOUTS, POLICIES, VOLUME, lab
 def fio(uri, *options, directory):
     """Writes and reads at random, and checks each block."""
     return subprocess.Popen(
-        ["fio", "--name=v", "--ioengine=nbd", f"--uri={uri}", "--rw=randrw", "--bsrange=512-64k",
-         "--size=24M", "--iodepth=16", "--verify=crc32c", "--verify_fatal=1", "--fsync=50", "--randrepeat=0",
-         f"--aux-path={directory}", *options],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=directory,
+        [
+            "fio",
+            "--name=v",
+            "--ioengine=nbd",
+            f"--uri={uri}",
+            "--rw=randrw",
+            "--bsrange=512-64k",
+            "--size=24M",
+            "--iodepth=16",
+            "--verify=crc32c",
+            "--verify_fatal=1",
+            "--fsync=50",
+            "--randrepeat=0",
+            f"--aux-path={directory}",
+            *options,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=directory,
     )
 
 
@@ -40,11 +55,17 @@ def test_fio_finds_no_wrong_byte_while_rules_come_and_go(serve, directory, polic
     process = fio(daemon.uri(VOLUME), directory=directory)
     while process.poll() is None:
         disk = dice.choice(disks)
-        words = dice.choice([
-            ["inject", disk, "-D", "2ms:2"], ["inject", disk, "-D", "1ms", "--mode", "add", "-T", "write"],
-            ["clear", disk], ["clear", disk, "--release"], ["suspend", disk, "--now", "--for", "50ms"],
-            ["resume", disk], ["clear", "all"],
-        ])
+        words = dice.choice(
+            [
+                ["inject", disk, "-D", "2ms:2"],
+                ["inject", disk, "-D", "1ms", "--mode", "add", "-T", "write"],
+                ["clear", disk],
+                ["clear", disk, "--release"],
+                ["suspend", disk, "--now", "--for", "50ms"],
+                ["resume", disk],
+                ["clear", "all"],
+            ]
+        )
         daemon.cli(*words, code=None)
     passed(process)
 
@@ -62,20 +83,52 @@ def test_qemu_io_sees_its_patterns(serve, directory, policy):
     path, _ = lab(directory, policy, "both", block="128K")
     uri = serve(path).uri(VOLUME)
     run(
-        "qemu-io", "-f", "raw",
-        "-c", "write -P 1 0 1M", "-c", "write -P 2 4K 3K", "-c", "write -z 512K 200K", "-c", "flush",
-        "-c", "discard 768K 128K", "-c", "write -f -P 3 1000K 700",
-        "-c", "read -P 1 0 4K", "-c", "read -P 2 4K 3K", "-c", "read -P 1 7K 505K", "-c", "read -P 0 512K 200K",
-        "-c", "read -P 1 712K 56K", "-c", "read -P 0 768K 128K", "-c", "read -P 1 896K 104K",
-        "-c", "read -P 3 1000K 700", uri,
+        "qemu-io",
+        "-f",
+        "raw",
+        "-c",
+        "write -P 1 0 1M",
+        "-c",
+        "write -P 2 4K 3K",
+        "-c",
+        "write -z 512K 200K",
+        "-c",
+        "flush",
+        "-c",
+        "discard 768K 128K",
+        "-c",
+        "write -f -P 3 1000K 700",
+        "-c",
+        "read -P 1 0 4K",
+        "-c",
+        "read -P 2 4K 3K",
+        "-c",
+        "read -P 1 7K 505K",
+        "-c",
+        "read -P 0 512K 200K",
+        "-c",
+        "read -P 1 712K 56K",
+        "-c",
+        "read -P 0 768K 128K",
+        "-c",
+        "read -P 1 896K 104K",
+        "-c",
+        "read -P 3 1000K 700",
+        uri,
     )
 
 
 @requires("nbdsh")
-@pytest.mark.parametrize("layout, store", [
-    ("both", "ram"), ("both", "file:{disk}.img"), ("both", "lossy:ram"), ("dynamic", "ram"),
-    ("dynamic", "lossy:ram"),
-])
+@pytest.mark.parametrize(
+    "layout, store",
+    [
+        ("both", "ram"),
+        ("both", "file:{disk}.img"),
+        ("both", "lossy:ram"),
+        ("dynamic", "ram"),
+        ("dynamic", "lossy:ram"),
+    ],
+)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_trims_and_zeroes_of_many_blocks_leave_no_wrong_byte(serve, directory, policy, layout, store):
     """Compares a volume with a bytearray as its model. Several requests are in flight, but never two for the
@@ -180,7 +233,9 @@ def test_acknowledged_writes_get_home_and_the_daemon_ends_beside_a_disk_that_han
     # qemu-io flushes when it ends, so it hangs until the daemon ends.
     writer = subprocess.Popen(
         ["qemu-io", "-f", "raw", "-t", "writeback", "-c", "write -P 120 16K 8K", daemon.uri(VOLUME)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     eventually(lambda: daemon.disk("b")["in_flight"] > 0, "a hung write")
     daemon.stop()
@@ -207,8 +262,20 @@ def test_a_full_throttle_holds_writes_back_until_the_disks_work(serve, directory
     daemon = serve(path)
     daemon.cli("suspend", "a", "--now")
     copy = subprocess.Popen(
-        ["qemu-io", "-f", "raw", "-c", "write -P 1 0 2M", "-c", "write -P 2 2M 4M", "-c", "write -P 3 8M 1M",
-         daemon.uri(VOLUME)], stdout=subprocess.PIPE, text=True,
+        [
+            "qemu-io",
+            "-f",
+            "raw",
+            "-c",
+            "write -P 1 0 2M",
+            "-c",
+            "write -P 2 2M 4M",
+            "-c",
+            "write -P 3 8M 1M",
+            daemon.uri(VOLUME),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     eventually(lambda: daemon.disk("a")["in_flight"] > 0, "a suspended write")
     assert copy.poll() is None, "a half of the blocks is on the suspended disk"
@@ -217,22 +284,39 @@ def test_a_full_throttle_holds_writes_back_until_the_disks_work(serve, directory
     assert copy.returncode == 0, output
 
 
-@pytest.mark.parametrize("text, message", [
-    ('[disk.a]\nstore = "ram"\nsize = "1M"\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "2M"\n',
-     "'2M' is more than pool 'p' has left, 1M of 1M"),
-    ('[disk.a]\nstore = "ram"\nread_only = true\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "2M"\n',
-     "pool `p`: its disk `a` is read-only"),
-    ('[disk.a]\nstore = "ram"\nblock = "4K"\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "2M"\nblock_size = "512"\n',
-     "volume `p/v`: its block_size is 512, and a disk of its pool takes no less than 4K"),
-    ('[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\n[pool.q]\ndisks = ["a"]\n',
-     "disk 'a' is in pool 'p' already"),
-    ('[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "10000"\nblock_size = "8K"\n',
-     "[volume.p/v] size: '10000' is not a whole number of blocks of 8K"),
-    ('[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\nzfs_dirty_data_sync_percent = 101\n',
-     "[pool.p] zfs_dirty_data_sync_percent: '101' is out of bounds: give 1% to 100%"),
-    ('[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\nzfs_dirty_data_mx = "1M"\n',
-     "did you mean 'zfs_dirty_data_max'?"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            '[disk.a]\nstore = "ram"\nsize = "1M"\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "2M"\n',
+            "'2M' is more than pool 'p' has left, 1M of 1M",
+        ),
+        (
+            '[disk.a]\nstore = "ram"\nread_only = true\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "2M"\n',
+            "pool `p`: its disk `a` is read-only",
+        ),
+        (
+            '[disk.a]\nstore = "ram"\nblock = "4K"\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "2M"\nblock_size = "512"\n',
+            "volume `p/v`: its block_size is 512, and a disk of its pool takes no less than 4K",
+        ),
+        (
+            '[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\n[pool.q]\ndisks = ["a"]\n',
+            "disk 'a' is in pool 'p' already",
+        ),
+        (
+            '[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "10000"\nblock_size = "8K"\n',
+            "[volume.p/v] size: '10000' is not a whole number of blocks of 8K",
+        ),
+        (
+            '[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\nzfs_dirty_data_sync_percent = 101\n',
+            "[pool.p] zfs_dirty_data_sync_percent: '101' is out of bounds: give 1% to 100%",
+        ),
+        (
+            '[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\nzfs_dirty_data_mx = "1M"\n',
+            "did you mean 'zfs_dirty_data_max'?",
+        ),
+    ],
+)
 def test_bad_labs_are_refused_with_place_and_remedy(directory, text, message):
     path = directory / "bad.toml"
     path.write_text(text)

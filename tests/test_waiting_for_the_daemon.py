@@ -5,7 +5,6 @@ import signal
 import socket
 
 import pytest
-
 from conftest import BINARY, eventually, run
 
 

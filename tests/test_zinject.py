@@ -4,7 +4,6 @@ import errno
 import re
 
 import pytest
-
 from timed import Client
 
 MS = 1e-3
@@ -22,7 +21,8 @@ def zinject(daemon, *words, code=0):
 def test_a_delay_is_added_and_in_milliseconds(daemon):
     text = zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank").stdout
     assert re.fullmatch(
-        r"Added handler 1 with the following properties:\n  pool: tank\n  vdev: [0-9a-f]+\niotype: all\n", text,
+        r"Added handler 1 with the following properties:\n  pool: tank\n  vdev: [0-9a-f]+\niotype: all\n",
+        text,
     ), text
     client = Client(daemon, "c1t1d0")
     requests = [client.read() for _ in range(4)]
@@ -60,8 +60,12 @@ def test_the_list_of_today(daemon):
     lines = zinject(daemon).stdout.splitlines()
     assert lines[0] == " ID  POOL             GUID              DELAY (ms)  LANES  FREQ       MATCH   INJECT"
     assert lines[1] == "---  ---------------  ----------------  ----------  -----  ---------  ------  ------"
-    assert re.fullmatch(r"  1  tank             [0-9a-f]{1,16} *          10      1  100\.0000%       0       0", lines[2])
-    assert re.fullmatch(r"  2  tank             [0-9a-f]{1,16} *          25      2   50\.0000%       0       0", lines[3])
+    assert re.fullmatch(
+        r"  1  tank             [0-9a-f]{1,16} *          10      1  100\.0000%       0       0", lines[2]
+    )
+    assert re.fullmatch(
+        r"  2  tank             [0-9a-f]{1,16} *          25      2   50\.0000%       0       0", lines[3]
+    )
 
 
 def test_the_list_of_the_article(daemon):
@@ -109,26 +113,29 @@ def test_a_device_error(daemon):
     assert client.wait(client.read()).error == 0
 
 
-@pytest.mark.parametrize("words, code, said", [
-    (["-d", "c1t1d0", "-D", "10", "tank"], 1, "invalid i/o delay value"),
-    (["-d", "c1t1d0", "-D", "0:1", "tank"], 1, "invalid i/o delay value"),
-    (["-d", "c1t1d0", "-D", "10:0", "tank"], 1, "10:0"),
-    (["-d", "c1t1d0", "-D", "10:65535", "tank"], 1, "65535"),
-    (["-d", "c1t1d0", "-D", "10:1", "-f", "0", "tank"], 1, "0.0001 to 100.0"),
-    (["-d", "c1t1d0", "-D", "10:1", "-f", "101", "tank"], 1, "0.0001 to 100.0"),
-    (["-d", "c1t1d0", "-D", "10:1", "-T", "flush", "tank"], 1, "read, write"),
-    (["-d", "c9t9d9", "-D", "10:1", "tank"], 1, "c9t9d9"),
-    (["-d", "c1t1d0", "-e", "nothing", "tank"], 1, "nothing"),
-    (["-d", "c1t1d0", "-D", "10:1"], 2, "pool"),
-    (["-c", "1", "-d", "c1t1d0"], 2, "-c"),
-    (["-d", "c1t1d0", "tank"], 1, "nxio"),
-    (["-t", "data", "/tank/file"], 1, "-t"),
-    (["-p", "spa_sync", "tank"], 1, "-p"),
-    (["-A", "fault", "-d", "c1t1d0", "tank"], 1, "-A"),
-    (["-L", "uber", "-d", "c1t1d0", "tank"], 1, "-L"),
-    (["-P", "import", "-s", "5", "tank"], 1, "-P"),
-    (["-I", "-s", "5", "tank"], 1, "-I"),
-])
+@pytest.mark.parametrize(
+    "words, code, said",
+    [
+        (["-d", "c1t1d0", "-D", "10", "tank"], 1, "invalid i/o delay value"),
+        (["-d", "c1t1d0", "-D", "0:1", "tank"], 1, "invalid i/o delay value"),
+        (["-d", "c1t1d0", "-D", "10:0", "tank"], 1, "10:0"),
+        (["-d", "c1t1d0", "-D", "10:65535", "tank"], 1, "65535"),
+        (["-d", "c1t1d0", "-D", "10:1", "-f", "0", "tank"], 1, "0.0001 to 100.0"),
+        (["-d", "c1t1d0", "-D", "10:1", "-f", "101", "tank"], 1, "0.0001 to 100.0"),
+        (["-d", "c1t1d0", "-D", "10:1", "-T", "flush", "tank"], 1, "read, write"),
+        (["-d", "c9t9d9", "-D", "10:1", "tank"], 1, "c9t9d9"),
+        (["-d", "c1t1d0", "-e", "nothing", "tank"], 1, "nothing"),
+        (["-d", "c1t1d0", "-D", "10:1"], 2, "pool"),
+        (["-c", "1", "-d", "c1t1d0"], 2, "-c"),
+        (["-d", "c1t1d0", "tank"], 1, "nxio"),
+        (["-t", "data", "/tank/file"], 1, "-t"),
+        (["-p", "spa_sync", "tank"], 1, "-p"),
+        (["-A", "fault", "-d", "c1t1d0", "tank"], 1, "-A"),
+        (["-L", "uber", "-d", "c1t1d0", "tank"], 1, "-L"),
+        (["-P", "import", "-s", "5", "tank"], 1, "-P"),
+        (["-I", "-s", "5", "tank"], 1, "-I"),
+    ],
+)
 def test_what_is_refused(daemon, words, code, said):
     done = zinject(daemon, *words, code=None)
     assert done.returncode in (1, 2), done.stderr

@@ -29,7 +29,9 @@ def mount():
         return
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) != 0:
-        complaint = f"tracefs is not mounted, and a mount namespace is refused ({os.strerror(ctypes.get_errno())}); {REMEDY}"
+        complaint = (
+            f"tracefs is not mounted, and a mount namespace is refused ({os.strerror(ctypes.get_errno())}); {REMEDY}"
+        )
         return
     # Mounts and unmounts on the machine still take effect in this namespace, but those in this namespace do not reach
     # the machine.

@@ -12,7 +12,9 @@ import pytest
 if TYPE_CHECKING:
     import dashpot as library
 
-_MARKER = "slow_disk(words, disk=None, allow_idle=False): arm a rule, in the words of `dashpot inject`, while the test runs"
+_MARKER = (
+    "slow_disk(words, disk=None, allow_idle=False): arm a rule, in the words of `dashpot inject`, while the test runs"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -110,7 +112,9 @@ def _armed(item: pytest.Item, markers: List[pytest.Mark]) -> List[library.Rule]:
     return rules
 
 
-def _of_marker(daemon: library.Daemon, words: str, disk: Optional[str] = None, allow_idle: bool = False) -> library.Rule:
+def _of_marker(
+    daemon: library.Daemon, words: str, disk: Optional[str] = None, allow_idle: bool = False
+) -> library.Rule:
     chosen = daemon[disk] if disk else next(iter(daemon.values()))
     return chosen.rule(words, allow_idle=allow_idle)
 

@@ -5,10 +5,9 @@ real_container.py IMAGE PROGRAM SCENARIO. IMAGE has a shell, and an entry point 
 import json
 import sys
 
-from testcontainers.core.container import DockerContainer
-
 import dashpot
 from dashpot.testcontainers import slow
+from testcontainers.core.container import DockerContainer
 
 IMAGE, PROGRAM, SCENARIO = sys.argv[1:]
 WORKS = {

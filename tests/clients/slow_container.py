@@ -15,9 +15,8 @@ import types
 
 os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
 
-import testcontainers.core.container as library  # noqa: E402 (the setting comes first)
-
 import dashpot  # noqa: E402
+import testcontainers.core.container as library  # noqa: E402 (the setting comes first)
 from dashpot.testcontainers import slow  # noqa: E402
 
 SCENARIO, HOME = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -50,7 +49,11 @@ class Process:
         assert self.words[0] == "/dashpot"
         self.log = open(HOME / "log", "w+b")
         self.process = subprocess.Popen(
-            [HOME / "dashpot", *self.words[1:]], stdout=self.log, stderr=self.log, env={**os.environ, **self.environment})
+            [HOME / "dashpot", *self.words[1:]],
+            stdout=self.log,
+            stderr=self.log,
+            env={**os.environ, **self.environment},
+        )
 
     def stop(self, timeout):
         assert timeout >= 10
@@ -80,7 +83,9 @@ class Client:
 
     def __init__(self):
         image = types.SimpleNamespace(attrs=IMAGE)
-        images = types.SimpleNamespace(list=lambda name: [] if SCENARIO == "pulled" else [image], pull=lambda name: image)
+        images = types.SimpleNamespace(
+            list=lambda name: [] if SCENARIO == "pulled" else [image], pull=lambda name: image
+        )
         self.client = types.SimpleNamespace(images=images, close=lambda: None)
 
     def create(self, image, command, environment, entrypoint, **others):

@@ -13,13 +13,17 @@ api = AuthenticatedClient(base_url=os.environ["API"], token=os.environ["TOKEN"])
 inject.sync("d", client=api, body=Inject(rule="-D 10ms:1 -T read", name="slow"))
 (read,) = [op for op in get_disk_latency.sync("d", client=api).ops if op.op == "read"]
 clock = get_clock.sync(client=api)
-print(json.dumps({
-    "exports": [export.name for export in list_exports.sync(client=api)],
-    "refused": get_disk.sync("nothing", client=api).error,
-    "rules": [rule.rule for rule in list_rules.sync(client=api)],
-    "now_ns": clock.now_ns,
-    "started_ns": clock.started_ns,
-    "reads": read.disk.to_dict(),
-}))
+print(
+    json.dumps(
+        {
+            "exports": [export.name for export in list_exports.sync(client=api)],
+            "refused": get_disk.sync("nothing", client=api).error,
+            "rules": [rule.rule for rule in list_rules.sync(client=api)],
+            "now_ns": clock.now_ns,
+            "started_ns": clock.started_ns,
+            "reads": read.disk.to_dict(),
+        }
+    )
+)
 clear_rules.sync(client=api)
 assert list_rules.sync(client=api) == []

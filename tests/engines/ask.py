@@ -14,29 +14,36 @@ def statements(path):
 
 def on_duckdb():
     import duckdb
+
     connection = duckdb.connect()
 
     def ask(statement):
         found = connection.sql(statement)
         return None if found is None else (found.columns, [list(row) for row in found.fetchall()])
+
     return ask
 
 
 def on_clickhouse():
     import chdb.session
+
     session = chdb.session.Session()
 
     def ask(statement):
         if not statement.startswith(("select", "with")):
             return session.query(statement) and None
         settings = " settings max_threads=1, output_format_json_quote_64bit_integers=0"
-        names, *rows = map(json.loads, str(session.query(statement + settings, "JSONCompactEachRowWithNames")).splitlines())
+        names, *rows = map(
+            json.loads, str(session.query(statement + settings, "JSONCompactEachRowWithNames")).splitlines()
+        )
         return names, rows
+
     return ask
 
 
 def on_spark():
     from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.bindAddress", "127.0.0.1")
     session = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
@@ -44,6 +51,7 @@ def on_spark():
     def ask(statement):
         found = session.sql(statement)
         return found.columns, [list(row) for row in found.collect()]
+
     return ask
 
 

@@ -6,6 +6,7 @@ import sys
 
 def of_pyarrow(path):
     import pyarrow.parquet
+
     table = pyarrow.parquet.read_table(path)
     assert {str(column.type) for column in table.columns} <= {"int64", "string"}, table.schema
     return table.column_names, [list(row.values()) for row in table.to_pylist()]
@@ -13,6 +14,7 @@ def of_pyarrow(path):
 
 def of_duckdb(path):
     import duckdb
+
     found = duckdb.sql(f"select * from read_parquet('{path}')")
     assert {str(kind) for kind in found.types} <= {"BIGINT", "VARCHAR"}, found.types
     return found.columns, [list(row) for row in found.fetchall()]
@@ -20,6 +22,7 @@ def of_duckdb(path):
 
 def of_polars(path):
     import polars
+
     table = polars.read_parquet(path)
     assert {str(kind) for kind in table.dtypes} <= {"Int64", "String"}, table.schema
     return table.columns, [list(row) for row in table.rows()]
@@ -27,6 +30,7 @@ def of_polars(path):
 
 def of_chdb(path):
     import chdb
+
     settings = "settings max_threads=1, output_format_json_quote_64bit_integers=0"
     text = str(chdb.query(f"select * from file('{path}', Parquet) {settings}", "JSONCompactEachRowWithNamesAndTypes"))
     names, types, *rows = [json.loads(line) for line in text.splitlines()]
@@ -36,11 +40,14 @@ def of_chdb(path):
 
 def of_pandas(path):
     import pandas
+
     table = pandas.read_parquet(path, dtype_backend="numpy_nullable")
     assert {str(kind) for kind in table.dtypes} <= {"Int64", "string"}, table.dtypes
     rows = table.astype(object).where(table.notna(), None)
-    return list(table.columns), [[one if one is None or isinstance(one, str) else int(one) for one in row]
-                                 for row in rows.itertuples(index=False)]
+    return list(table.columns), [
+        [one if one is None or isinstance(one, str) else int(one) for one in row]
+        for row in rows.itertuples(index=False)
+    ]
 
 
 READERS = {"pyarrow": of_pyarrow, "duckdb": of_duckdb, "polars": of_polars, "chdb": of_chdb, "pandas": of_pandas}

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from conftest import BINARY, ROOT
 
 TARGET = os.environ.get("CARGO_TARGET_DIR", "target")

@@ -5,7 +5,6 @@ import os
 import random
 
 import pytest
-
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
 ROUNDS = int(os.environ.get("KILLS", 2))
@@ -18,7 +17,9 @@ def test_kills_at_random_moments_leave_nothing(guest, way):
     """
     seed = int(os.environ.get("SEED", random.randrange(1 << 15)))
     print(f"to reproduce: SEED={seed}")
-    said = guest(f"RANDOM={seed} way={way} rounds={ROUNDS}" + """
+    said = guest(
+        f"RANDOM={seed} way={way} rounds={ROUNDS}"
+        + """
 modprobe ublk_drv
 
 # Makes direct and buffered writes, with flushes, until they fail.
@@ -89,5 +90,7 @@ for ((i = 0; i < rounds; i++)); do
     done
 done
 whole
-""", seconds=120 + 60 * ROUNDS)
+""",
+        seconds=120 + 60 * ROUNDS,
+    )
     assert said.count("\n") == 3 * ROUNDS, said

@@ -115,7 +115,8 @@ echo whole
 def test_attached_and_detached_200_times_leaves_nothing(guest):
     """Two shells attach and detach at the same time; then ten devices are attached at once. After that, the
     daemon must have as many descriptors and threads as before."""
-    guest("""
+    guest(
+        """
 serve $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
 held() { echo $(ls /proc/$daemon/fd | wc -l) $(ls /proc/$daemon/task | wc -l); }
 before=$(held)
@@ -134,7 +135,9 @@ no_more() { [ "$(held)" = "$before" ]; }
 eventually no_more
 whole
 stop
-""", seconds=600)
+""",
+        seconds=600,
+    )
 
 
 def test_auto_takes_nbd_before_loop(guest):
@@ -279,7 +282,9 @@ ps -o pid,stat,comm | grep ' D ' && exit 1
 echo ended
 """)
     assert said.endswith("ended\n"), said
-    assert said.count("because its bytes ended with that daemon, as the bytes of ram, null and lossy stores do") == 2, said
+    assert said.count("because its bytes ended with that daemon, as the bytes of ram, null and lossy stores do") == 2, (
+        said
+    )
     assert "/dev/nbd1 was disk 'e' of a daemon that is gone" in said and "because it has another store now" in said
     assert "because its size, its blocks or its access have changed" in said
     assert "Input/output error" in said and "in use: mounted at /mnt" in said

@@ -22,7 +22,9 @@ marked() {
 
 
 def test_serve_attach_locks_marks_and_becomes_the_user(guest):
-    said = guest(USER + """
+    said = guest(
+        USER
+        + """
 dashpot serve --attach -d d=ram,size=8M --api unix:/run/me/api.sock --nbd unix:/run/me/nbd.sock \\
     --ready-file /run/me/ready >/run/log 2>&1 &
 daemon=$!
@@ -36,10 +38,14 @@ stop
 [ -z "$(ls /run/dashpot-attached)" ]
 stat -c %u /dev/nbd0
 cat /run/log
-""").splitlines()
+"""
+    ).splitlines()
     assert [line.strip() for line in said[:5]] == [
-        "Uid: 1000 1000 1000 1000", "Gid: 1000 1000 1000 1000", "Groups: 1000 1001",
-        "CapPrm: 0000000000000000", "CapEff: 0000000000000000",
+        "Uid: 1000 1000 1000 1000",
+        "Gid: 1000 1000 1000 1000",
+        "Groups: 1000 1001",
+        "CapPrm: 0000000000000000",
+        "CapEff: 0000000000000000",
     ]
     assert said[5] == "serves devices of its own host: memory locked: yes, I/O flusher: yes"
     # Every thread is marked. The device belongs to root again.
@@ -48,31 +54,39 @@ cat /run/log
 
 
 def test_run_attach_does_not_mark_its_command(guest):
-    said = guest(USER + """
+    said = guest(
+        USER
+        + """
 dashpot run --attach -d d=ram,size=8M -- bash -c 'id -u; cut -d" " -f9 /proc/self/stat /proc/$PPID/stat'
 [ -z "$(ls /run/dashpot-attached)" ]
-""")
+"""
+    )
     uid, command, daemon = map(int, said.splitlines())
     assert uid == 1000 and command & 0x180000 == 0 and daemon & 0x180000 == 0x180000
 
 
 def test_the_daemon_of_dmsetup_is_locked_and_marked(guest):
     """Each thread of the daemon of dmsetup must be marked as an I/O flusher, not only the main thread."""
-    said = guest(USER + """
+    said = guest(
+        USER
+        + """
 unset SUDO_UID SUDO_GID
 dashpot dmsetup create slow --table '0 2048 delay ram:1M 0 0' 2>&1
 dashpot status --api unix:/run/dashpot-mapped/slow/api.sock | grep behind
 pid=$(dashpot status --api unix:/run/dashpot-mapped/slow/api.sock --json | grep -o '"pid": *[0-9]*' | grep -o '[0-9]*$')
 marked "$pid" | grep -v ' 1$' || true
 dashpot dmsetup remove slow
-""")
+"""
+    )
     assert said == "serves devices of its own host: memory locked: yes, I/O flusher: yes\n"
 
 
 def test_a_running_daemon_is_locked_when_it_is_attached(guest):
     """`attach` must raise the limit of locked memory of a running daemon, and the daemon must then lock its memory.
     `attach` cannot mark the daemon's threads as I/O flushers, because a thread can mark only itself."""
-    said = guest(USER + """
+    said = guest(
+        USER
+        + """
 ulimit -l 64
 setpriv --reuid=1000 --regid=1000 --clear-groups dashpot serve -d d=ram,size=8M --api unix:/run/me/api.sock \\
     --nbd unix:/run/me/nbd.sock --ready-file /run/me/ready >/run/log 2>&1 &
@@ -83,7 +97,8 @@ dashpot attach d 2>&1
 dashpot status --json
 dashpot detach d
 stop
-""")
+"""
+    )
     before, after = said.split("/dev/nbd0\n", 1) if "\n/dev/nbd0\n" in said else ("", said)
     assert '"locked": false' in before and "start it with CAP_SYS_RESOURCE" in before
     assert "not locked" not in before
@@ -92,7 +107,9 @@ stop
 
 
 def test_serve_attach_takes_over_after_it_was_killed(guest):
-    said = guest(USER + """
+    said = guest(
+        USER
+        + """
 truncate -s 64M /run/me/image
 chown 1000:1000 /run/me/image
 again() {
@@ -113,5 +130,6 @@ unmount_and_check /dev/nbd0
 stop
 [ -z "$(ls /run/dashpot-attached)" ]
 stat -c %u /dev/nbd0
-""")
+"""
+    )
     assert said.splitlines()[-1] == "0" and said.count("d  /dev/nbd0") == 2 and "\n1000\n" in said, said

@@ -6,7 +6,6 @@ import random
 import re
 
 import pytest
-
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
 
@@ -15,7 +14,9 @@ from harness import guest, prepared  # noqa: F401 (fixtures)
 def test_a_file_system_stays_whole_while_rules_change(guest, way, fs, check):
     seed = int(os.environ.get("SEED", random.randrange(1 << 15)))
     print(f"to reproduce: SEED={seed}")
-    said = guest(f"RANDOM={seed} way={way} fs={fs} check='{check}'" + """
+    said = guest(
+        f"RANDOM={seed} way={way} fs={fs} check='{check}'"
+        + """
 # Makes one change at random. The daemon refuses to update or clear a rule that does not exist.
 change() {
     local delays=(2ms 1ms:8 lognormal=500us..5ms) ops=(read write flush all)
@@ -54,5 +55,6 @@ eventually nothing_left
 whole
 stop
 echo "changes: $changes"
-""")
+"""
+    )
     assert int(re.search(r"changes: (\d+)", said)[1]) >= 8, said

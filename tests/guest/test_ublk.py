@@ -15,7 +15,9 @@ job() {
 
 
 def test_a_file_system_by_ublk(guest):
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
 mount_and_write "$node"
@@ -27,7 +29,8 @@ dashpot detach "$node"
 eventually nothing_left
 stop
 cat /run/status
-""")
+"""
+    )
     refusal, status = said.split("{", 1)
     (disk,) = json.loads("{" + status)["disks"]
     (attachment,) = disk["attachments"]
@@ -38,7 +41,9 @@ cat /run/status
 
 
 def test_the_ublk_device_is_what_the_disk_is(guest):
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=64M -d big=ram,size=8M,block=4K -d ro=ram,size=1M,ro
 for disk in d big ro; do
     node=$(basename "$(dashpot attach "$disk" --with ublk)")
@@ -52,7 +57,8 @@ dd if=/dev/zero of=/dev/$node bs=4k count=1 2>/dev/null && exit 1
 dashpot detach all
 eventually nothing_left
 stop
-""")
+"""
+    )
     assert said.splitlines() == [
         "d 131072 0 512 0 256 1 write back 1 1 [none]  ",
         "big 16384 0 4096 0 256 1 write back 1 1 [none]  ",
@@ -61,7 +67,9 @@ stop
 
 
 def test_depth_arrives_whole_and_none_is_early(guest):
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
 for depth in 64 128; do
@@ -76,7 +84,8 @@ dashpot inject d -D 50ms -T read >/dev/null
 job --iodepth=128 --number_ios=512 --output-format=json
 dashpot detach "$node"
 stop
-""")
+"""
+    )
     (job,) = json.loads(said)["jobs"]
     assert job["error"] == 0 and job["read"]["lat_ns"]["min"] >= 50e6
 
@@ -84,7 +93,9 @@ stop
 def test_data_is_whole_at_every_size_and_errors_arrive_as_they_are(guest):
     """Writes and reads at every size. Also makes a write that must be durable, and requests that the kernel
     splits because they are too large for the device."""
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
 fio --name=job --filename="$node" --ioengine=libaio --direct=1 --bsrange=512-4M --rw=randrw --iodepth=16 --size=64M \\
@@ -99,7 +110,8 @@ refused dd if="$node" of=/dev/null bs=4k count=1 iflag=direct
 dashpot detach "$node"
 stop
 cat /run/job
-""")
+"""
+    )
     errors, job = said.split("{", 1)
     assert "No space left on device" in errors and "Input/output error" in errors
     (job,) = json.loads("{" + job)["jobs"]
@@ -108,7 +120,9 @@ cat /run/job
 
 def test_held_io_is_failed_on_request(guest):
     """`--fail-held` must work with one request in flight, and with as many as fit into the queue."""
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=8M
 for depth in 1 256; do
     node=$(dashpot attach d --with ublk)
@@ -125,12 +139,15 @@ for depth in 1 256; do
 done
 whole
 stop
-""")
+"""
+    )
     assert said.count("--fail-held ends them with EIO") == 2 and said.count("Input/output error") == 2, said
 
 
 def test_a_suspension_of_40_s_is_no_error(guest):
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
 mkfs.ext4 -q "$node"
@@ -147,14 +164,17 @@ dashpot detach "$node"
 stop
 dmesg | grep -i "i/o error" && exit 1
 echo whole
-""")
+"""
+    )
     assert said.endswith("whole\n")
 
 
 def test_the_device_ends_with_its_daemon(guest):
     """The device must end when its daemon is killed, which happens twice: while the device is mounted and has
     I/O in flight, and while the daemon has as many requests as fit into the queue."""
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
 mount_and_write "$node"
@@ -186,13 +206,16 @@ eventually nothing_left
 whole
 stop
 echo ended
-""")
+"""
+    )
     assert said.endswith("ended\n"), said
     assert "Input/output error" in said and "in use: mounted at /mnt" in said
 
 
 def test_a_daemon_that_ends_in_order_ends_the_device(guest):
-    guest(UBLK + """
+    guest(
+        UBLK
+        + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
 dashpot inject d -D 20ms -T read >/dev/null
@@ -206,11 +229,14 @@ eventually gone
 dashpot detach --stale
 nothing_left
 whole
-""")
+"""
+    )
 
 
 def test_dashpots_own_mount_ends_with_the_device(guest):
-    guest(UBLK + """
+    guest(
+        UBLK
+        + """
 serve -d d=ram,size=64M
 node=$(dashpot mount d /mnt --mkfs --with ublk)
 echo word >/mnt/file
@@ -221,13 +247,16 @@ dashpot detach --stale
 nothing_left
 grep /mnt /proc/mounts && exit 1
 whole
-""")
+"""
+    )
 
 
 def test_attached_and_detached_200_times_leaves_nothing(guest):
     """Two shells attach and detach at the same time; then ten devices are attached at once. Nothing may be
     left."""
-    guest(UBLK + """
+    guest(
+        UBLK
+        + """
 serve $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
 held() { echo $(ls /proc/$daemon/fd | wc -l) $(ls /proc/$daemon/task | wc -l); }
 before=$(held)
@@ -246,12 +275,16 @@ no_more() { [ "$(held)" = "$before" ]; }
 eventually no_more
 whole
 stop
-""", seconds=600)
+""",
+        seconds=600,
+    )
 
 
 def test_a_killed_helper_leaves_nothing(guest):
     """The helper is killed at a different moment each time, and the incomplete device must be removed."""
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=8M
 no_client() { ! dashpot status --json | grep -q /dev/ublkb; }
 for step in /run/dashpot-attached /sys/class/ublk-char/ublkc0 /dev/ublkb0 "/run/dashpot-attached/*/record" \
@@ -271,14 +304,17 @@ dd if="$node" of=/dev/null bs=4k count=1 iflag=direct status=none
 dashpot detach "$node"
 whole
 stop
-""")
+"""
+    )
     assert "ublkc0 ublkc0" in said, said
 
 
 def test_what_was_flushed_survives_a_power_cut(guest):
     """Flushed data must survive a power cut. Between the cut and the detachment, the device fails every
     request."""
-    guest(UBLK + """
+    guest(
+        UBLK
+        + """
 serve -d d=lossy:ram,size=8M
 node=$(dashpot attach d --with ublk)
 dd if=/dev/urandom of=/run/more bs=4k count=256 status=none
@@ -296,13 +332,16 @@ cmp /run/more /run/found
 dashpot detach "$node"
 whole
 stop
-""")
+"""
+    )
 
 
 def test_a_disk_that_holds_reads_can_be_given_up(guest):
     """`attach` waits while the disk holds reads: the daemon has root's rights here, so the kernel reads the
     partition table before it makes the node. The user must be able to interrupt `attach`."""
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 serve -d d=ram,size=8M
 dashpot suspend d --now >/dev/null
 dashpot attach d --with ublk 2>/run/said &
@@ -326,12 +365,15 @@ node=$(dashpot attach d --with ublk)
 dd if="$node" of=/dev/null bs=4k count=1 iflag=direct status=none
 dashpot detach d
 stop
-""")
+"""
+    )
     assert "waits for its first I/O, which disk 'd' holds" in said and "nothing is attached" in said
 
 
 def test_the_daemon_needs_no_privilege(guest):
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 mkdir -m 777 -p /run/me
 export DASHPOT_API=unix:/run/me/api.sock
 echo "me:x:1000:1000::/:/bin/sh" >/etc/passwd
@@ -350,12 +392,15 @@ sysctl -qw kernel.io_uring_disabled=1
 refused dashpot attach d --with ublk
 eventually nothing_left
 stop
-""")
+"""
+    )
     assert "io_uring is forbidden here" in said
 
 
 def test_serve_attach_by_ublk_becomes_the_user(guest):
-    said = guest(UBLK + """
+    said = guest(
+        UBLK
+        + """
 rmmod nbd
 echo "me:x:1000:1000::/:/bin/sh" >/etc/passwd
 echo "me:x:1000:" >/etc/group
@@ -363,7 +408,8 @@ mkdir -m 777 -p /run/me
 export DASHPOT_API=unix:/run/me/api.sock SUDO_UID=1000 SUDO_GID=1000
 dashpot run --attach -d d=ram,size=8M -- bash -c 'stat -c "%n %u" $DASHPOT_DEV'
 nothing_left
-""")
+"""
+    )
     assert re.search(r"/dev/ublkb0 1000", said), said
 
 

@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
 VOLUMES = """
@@ -48,7 +47,10 @@ no_daemon() { ! kill -0 "$daemon" 2>/dev/null; }
 def test_a_file_system_on_a_volume(guest, way):
     """Mounts a file system under each policy, and checks that the device has the sizes and the flags of the
     volume."""
-    said = guest(VOLUMES + f"way={way}" + """
+    said = guest(
+        VOLUMES
+        + f"way={way}"
+        + """
 for policy in through none openzfs legacy; do
     lab $policy ram "$mirror" v
     serve /tmp/lab.toml
@@ -70,7 +72,9 @@ for policy in through none openzfs legacy; do
     echo "status: $(tr -d '\\n' </run/status)"
 done
 whole
-""", seconds=300)
+""",
+        seconds=300,
+    )
     queue = {
         "loop": "114688 0 512 512 512 16384 0 0 write back",
         "nbd": "114688 0 512 512 512 512 0 1 write back",
@@ -89,7 +93,10 @@ whole
 
 @pytest.mark.parametrize("way", ["nbd", "ublk"])
 def test_depth_arrives_whole_and_held_io_is_failed_on_request(guest, way):
-    said = guest(VOLUMES + f"way={way}" + """
+    said = guest(
+        VOLUMES
+        + f"way={way}"
+        + """
 lab openzfs ram "$stripe" v
 serve /tmp/lab.toml
 node=$(dashpot attach tank/v --with $way)
@@ -115,7 +122,8 @@ dashpot detach --stale >/dev/null || true
 wait "$writer" && exit 1
 eventually all_gone
 whole
-""")
+"""
+    )
     assert "open by fio" in said and "--fail-held ends them with EIO" in said and "128 here, 128 of at most" in said
 
 
@@ -124,7 +132,10 @@ whole
 def test_a_file_system_is_whole_after_the_daemon_was_killed(guest, way, policy):
     """The file system must be whole after the daemon was killed. The kill loses each write that no flush has
     covered."""
-    guest(VOLUMES + f"way={way} policy={policy}" + """
+    guest(
+        VOLUMES
+        + f"way={way} policy={policy}"
+        + """
 lab $policy lossy:file:/tmp/DISK "$mirror" v
 serve /tmp/lab.toml
 dashpot mount tank/v /mnt --mkfs --with $way >/dev/null
@@ -150,11 +161,14 @@ dashpot detach tank/v
 eventually all_gone
 stop
 whole
-""")
+"""
+    )
 
 
 def test_a_restarted_daemon_takes_over_a_mounted_volume_that_writes_through(guest):
-    said = guest(VOLUMES + """
+    said = guest(
+        VOLUMES
+        + """
 lab through file:/tmp/DISK "$mirror" u v
 serve /tmp/lab.toml
 node=$(dashpot attach tank/v --with nbd)
@@ -180,7 +194,8 @@ all_gone
 stop
 dmesg | grep -i "i/o error" && exit 1
 echo whole
-""")
+"""
+    )
     assert said.endswith("whole\n"), said
     waits = r"(its I/O fails in \d+ s|its next I/O waits for 20 s, then fails); sudo dashpot attach tank/v"
     assert re.search(rf"/dev/nbd0 waits for volume tank/v: {waits}", said), said
@@ -190,7 +205,9 @@ echo whole
 def test_a_volume_with_other_bytes_is_not_taken_over(guest):
     """A daemon must not take over a device if its volume no longer has the device's bytes. Some of these bytes
     may have ended with the former daemon, or the lab now puts the volume at another place or on other files."""
-    said = guest(VOLUMES + """
+    said = guest(
+        VOLUMES
+        + """
 again() {
     kill -9 "$daemon"
     eventually no_daemon
@@ -229,12 +246,13 @@ begin through file:/tmp/DISK "$stripe" u v
 sed -i 's/size = "56M"/size = "48M"/' /tmp/lab.toml
 again
 echo ended
-""")
+"""
+    )
     assert said.endswith("ended\n"), said
     lost = (
         'because some of its bytes may have ended with that daemon: only a volume with write = "through" and all disks'
         " on file or dev stores keeps them"
     )
-    assert said.count(f"/dev/nbd0 was volume 'tank/v' of a daemon that is gone") == 8, said
+    assert said.count("/dev/nbd0 was volume 'tank/v' of a daemon that is gone") == 8, said
     assert said.count(lost) == 5, said
     assert said.count("because its blocks are at another place, or its disks have other stores now") == 3, said

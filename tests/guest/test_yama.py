@@ -36,7 +36,7 @@ done
 def test_syncs_are_held_whatever_yama_restricts(guest):  # noqa: F811
     said = guest(CASE)
     lines = said.splitlines()
-    held = {line: lines[at + 1:] for at, line in enumerate(lines) if line[1:] in (" sync", " open")}
+    held = {line: lines[at + 1 :] for at, line in enumerate(lines) if line[1:] in (" sync", " open")}
     assert [held[f"{scope} sync"][0] for scope in (0, 1, 2)] == ["2", "2", "2"], said
     # Names of files lie in the program's memory. An ancestor of the program may read this memory, unless Yama
     # requires CAP_SYS_PTRACE.

@@ -10,8 +10,8 @@ Times are integers in nanoseconds, and their names end in `_ns`.
 """
 
 from ._binary import find_program
-from ._daemon import Daemon, connect
 from ._captive import Captive, run
+from ._daemon import Daemon, connect
 from ._disk import Disk, Suspended
 from ._errors import CheckFailed, DashpotError, NothingInjected, NotStarted
 from ._figures import InFlight, Latency, OpLatency, Summary

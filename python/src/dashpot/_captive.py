@@ -178,7 +178,7 @@ def _announced(process: subprocess.Popen[bytes], reading: int, deadline: float) 
         said += more
         for line in said.decode(errors="replace").splitlines(keepends=True):
             if line.startswith(_ANNOUNCED + "unix:") and line.endswith("\n"):
-                return line[len(_ANNOUNCED):].rstrip("\n")
+                return line[len(_ANNOUNCED) :].rstrip("\n")
 
 
 def _read(log: IO[bytes]) -> str:

@@ -157,12 +157,8 @@ class Daemon(Mapping[str, Disk]):
     def describe(self, oldest: int = 5) -> str:
         """The rules and the oldest I/Os in flight, in words, for the report of a failing test."""
         rules = [_of_rule(rule) for rule in self.rules()]
-        flying = [
-            f"  {disk.name}: {_of_zio(zio)}" for disk in self.values() for zio in disk.in_flight(oldest)
-        ]
-        return "\n".join(
-            ["rules:", *(rules or ["  none"]), "oldest I/Os in flight:", *(flying or ["  none"])]
-        )
+        flying = [f"  {disk.name}: {_of_zio(zio)}" for disk in self.values() for zio in disk.in_flight(oldest)]
+        return "\n".join(["rules:", *(rules or ["  none"]), "oldest I/Os in flight:", *(flying or ["  none"])])
 
     def raise_failed(self, changed: Json) -> None:
         """Raises an error if a request for all disks changed only some of them."""

@@ -71,7 +71,9 @@ class Disk:
         """Lets the disk go on. Returns the number of I/Os that were waiting."""
         return int(self._daemon.api.post(f"{self._path}/resume")["waiting"])
 
-    def crash(self, *, keep: str = "none", then: str = "go_on", seed: int = 0, tear_bytes: Optional[int] = None) -> Json:
+    def crash(
+        self, *, keep: str = "none", then: str = "go_on", seed: int = 0, tear_bytes: Optional[int] = None
+    ) -> Json:
         """Cuts the power of a disk on a `lossy` store, as `dashpot crash` does, and returns what was lost.
 
         `keep` says which unflushed writes survive: none, all or random. `then` is go_on, off or restart.

@@ -26,7 +26,7 @@ class Api:
         #: Says why no daemon answers, as far as the owner of the daemon knows.
         self.explain_absence: Callable[[], str] = lambda: ""
         if address.startswith("unix:") and hasattr(socket, "AF_UNIX"):
-            self._unix = address[len("unix:"):]
+            self._unix = address[len("unix:") :]
         elif address.startswith(("http://", "tcp:")):
             url = urlsplit(address.replace("tcp:", "http://", 1) if address.startswith("tcp:") else address)
             self._tcp = (url.hostname or "", url.port or 80)
@@ -116,7 +116,6 @@ class _UnixConnection(http.client.HTTPConnection):
         except BaseException:
             self.close()
             raise
-
 
     def _check_listener(self) -> None:
         """Refuses the program of another user at a path where any user can listen."""
