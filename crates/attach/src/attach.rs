@@ -75,9 +75,10 @@ pub fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
     if !args.json {
         attached.explain();
     }
-    let printed = match args.json {
-        true => print_json(&attached),
-        false => print(&format!("{}\n", attached.node)),
+    let printed = if args.json {
+        print_json(&attached)
+    } else {
+        print(&format!("{}\n", attached.node))
     };
     told(client, &attached, printed)
 }
@@ -340,9 +341,10 @@ impl Attempt<'_> {
     }
 
     fn check_stopped(&self) -> anyhow::Result<()> {
-        match (self.is_stopped)() {
-            true => bail!("interrupted: nothing is attached"),
-            false => Ok(()),
+        if (self.is_stopped)() {
+            bail!("interrupted: nothing is attached")
+        } else {
+            Ok(())
         }
     }
 }

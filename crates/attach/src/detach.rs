@@ -87,9 +87,10 @@ pub(crate) enum Fails {
 
 impl Fails {
     pub(crate) fn when(is_given: bool, option: &'static str) -> Fails {
-        match is_given {
-            true => Fails::Now,
-            false => Fails::With(option),
+        if is_given {
+            Fails::Now
+        } else {
+            Fails::With(option)
         }
     }
 }

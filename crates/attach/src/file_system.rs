@@ -39,9 +39,12 @@ pub(crate) fn found_on(
     let failed_before = failed_reads(client, node)?;
     // After this, most of the bytes that blkid reads are in the page cache, where they stay while the node is
     // open.
-    let _open = read_ends(node, is_stopped).map_err(|error| match is_stopped() {
-        true => anyhow!("interrupted: nothing is attached"),
-        false => error.context(UNREADABLE),
+    let _open = read_ends(node, is_stopped).map_err(|error| {
+        if is_stopped() {
+            anyhow!("interrupted: nothing is attached")
+        } else {
+            error.context(UNREADABLE)
+        }
     })?;
     let tags = ["-p", "-o", "value", "-s", "TYPE", "-s", "PTTYPE", node];
     let mut command = tool::program("blkid");
@@ -106,9 +109,10 @@ pub(crate) fn directory(at: &Path) -> anyhow::Result<PathBuf> {
     let whole = at.canonicalize();
     let whole =
         whole.with_context(|| format!("cannot mount at {}: make it first", at.display()))?;
-    match whole.is_dir() {
-        true => Ok(whole),
-        false => bail!("cannot mount at {}: it is not a directory", at.display()),
+    if whole.is_dir() {
+        Ok(whole)
+    } else {
+        bail!("cannot mount at {}: it is not a directory", at.display())
     }
 }
 

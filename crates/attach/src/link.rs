@@ -16,9 +16,10 @@ use crate::place::{Record, records};
 pub(crate) fn of(name: &str) -> PathBuf {
     let leads_elsewhere = |part: &str| matches!(part, "" | "." | "..");
     let mut link = PathBuf::from(LINKS);
-    match name.split('/').any(leads_elsewhere) {
-        true => link.push(segment(name)),
-        false => link.extend(name.split('/').map(segment)),
+    if name.split('/').any(leads_elsewhere) {
+        link.push(segment(name));
+    } else {
+        link.extend(name.split('/').map(segment));
     }
     link
 }

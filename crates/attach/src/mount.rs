@@ -69,9 +69,10 @@ fn mount_node(
     } else {
         mount_found(client, (node, words), args, gives_up)?;
     }
-    match is_stopped() {
-        true => bail!("interrupted: nothing is attached"),
-        false => Ok(()),
+    if is_stopped() {
+        bail!("interrupted: nothing is attached")
+    } else {
+        Ok(())
     }
 }
 

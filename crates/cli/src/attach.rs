@@ -103,11 +103,10 @@ impl FromStr for FileSystem {
     /// Accepts only a plain word, because the name becomes a part of the name of a program, `mkfs.NAME`.
     fn from_str(name: &str) -> Result<FileSystem, String> {
         let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        match !name.is_empty() && name.bytes().all(is_word) {
-            true => Ok(FileSystem(name.to_owned())),
-            false => Err(
-                "write the kernel's name of a file system, such as ext4, xfs or btrfs".to_owned(),
-            ),
+        if !name.is_empty() && name.bytes().all(is_word) {
+            Ok(FileSystem(name.to_owned()))
+        } else {
+            Err("write the kernel's name of a file system, such as ext4, xfs or btrfs".to_owned())
         }
     }
 }

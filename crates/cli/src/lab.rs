@@ -125,9 +125,10 @@ const SHOWN_BY_SERVE: [&str; 8] = [
 
 /// Serve disks for the life of a command
 #[derive(Args, Debug)]
-#[command(mut_args(|arg| match SHOWN_BY_SERVE.contains(&arg.get_id().as_str()) {
-    true => arg.hide(true),
-    false => arg,
+#[command(mut_args(|arg| if SHOWN_BY_SERVE.contains(&arg.get_id().as_str()) {
+arg.hide(true)
+} else {
+arg
 }))]
 #[command(after_help = "\
 CMD finds its first disk in $DASHPOT_URI, each disk in $DASHPOT_URI_DISK, its

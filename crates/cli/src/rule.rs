@@ -74,17 +74,18 @@ fn arg(option: &'static RuleOption) -> Arg {
     let Some(value_name) = option.value_name else {
         return arg.action(ArgAction::SetTrue);
     };
-    let action = match option.repeats {
-        true => ArgAction::Append,
-        false => ArgAction::Set,
+    let action = if option.repeats {
+        ArgAction::Append
+    } else {
+        ArgAction::Set
     };
     let arg = arg.action(action).value_name(value_name);
     let arg = arg.allow_hyphen_values(option.takes_hyphens);
-    match option.choices.is_empty() {
-        true => arg.value_parser(move |value: &str| checked(option, value)),
-        false => arg
-            .value_parser(PossibleValuesParser::new(option.choices))
-            .hide_possible_values(true),
+    if option.choices.is_empty() {
+        arg.value_parser(move |value: &str| checked(option, value))
+    } else {
+        arg.value_parser(PossibleValuesParser::new(option.choices))
+            .hide_possible_values(true)
     }
 }
 

@@ -47,9 +47,10 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     };
     let outcomes = checks.judge(client, earlier.as_ref())?;
     report(client, args.report.as_deref(), &Ran::default(), &outcomes)?;
-    match args.json {
-        true => print_json(&outcomes)?,
-        false => print(&Outcome::lines(room(false), &outcomes))?,
+    if args.json {
+        print_json(&outcomes)?;
+    } else {
+        print(&Outcome::lines(room(false), &outcomes))?;
     }
     Ok(status(&outcomes))
 }
@@ -134,9 +135,10 @@ impl Checks {
         for expression in &self.expressions {
             match &expression.subject {
                 Subject::Device { device, .. } => {
-                    let latency = match self.volumes.contains(device) {
-                        true => client.volume_latency(device, None)?,
-                        false => client.latency(device, None)?,
+                    let latency = if self.volumes.contains(device) {
+                        client.volume_latency(device, None)?
+                    } else {
+                        client.latency(device, None)?
                     };
                     snapshot.devices.insert(device.clone(), latency);
                 }
@@ -215,9 +217,10 @@ fn if_there<T: DeserializeOwned>(answer: Result<T, ClientError>) -> Result<Optio
 }
 
 fn status(outcomes: &[Outcome]) -> ExitCode {
-    match outcomes.iter().all(|outcome| outcome.holds) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(NOT_KEPT),
+    if outcomes.iter().all(|outcome| outcome.holds) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_KEPT)
     }
 }
 

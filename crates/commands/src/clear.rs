@@ -29,8 +29,9 @@ fn cleared(client: &Client, target: &str, release: bool) -> Result<Cleared, Clie
     if target == "all" {
         return client.clear_all(release);
     }
-    match client.has_disk(target)? {
-        true => client.clear_disk(target, release),
-        false => client.clear(target, release),
+    if client.has_disk(target)? {
+        client.clear_disk(target, release)
+    } else {
+        client.clear(target, release)
     }
 }

@@ -114,9 +114,10 @@ impl Attacher {
         } = self.wanted;
         let order = Order {
             api: api.to_string(),
-            disks: match disks.is_empty() {
-                true => exports.iter().map(|export| export.name.clone()).collect(),
-                false => disks,
+            disks: if disks.is_empty() {
+                exports.iter().map(|export| export.name.clone()).collect()
+            } else {
+                disks
             },
             linked,
             mount,

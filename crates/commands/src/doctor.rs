@@ -10,8 +10,9 @@ use dashpot_output::{print, print_json};
 pub fn doctor(daemon: Option<&Client>, args: &DoctorArgs) -> anyhow::Result<()> {
     let status = daemon.and_then(|daemon| daemon.status(0).ok());
     let diagnosis = Diagnosis::examine(status);
-    match args.json {
-        true => print_json(&diagnosis),
-        false => print(&diagnosis.text(room(false))),
+    if args.json {
+        print_json(&diagnosis)
+    } else {
+        print(&diagnosis.text(room(false)))
     }
 }

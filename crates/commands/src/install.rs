@@ -44,13 +44,15 @@ fn copy_self(place: &Path) -> io::Result<()> {
 
 /// The version of this program, its architecture, the C library that it is linked with, and its commit.
 pub fn version() -> String {
-    let linked = match cfg!(target_feature = "crt-static") {
-        true => "static",
-        false => "dynamic",
+    let linked = if cfg!(target_feature = "crt-static") {
+        "static"
+    } else {
+        "dynamic"
     };
-    let library = match cfg!(target_env = "musl") {
-        true => "musl",
-        false => "glibc",
+    let library = if cfg!(target_env = "musl") {
+        "musl"
+    } else {
+        "glibc"
     };
     let commit = option_env!("DASHPOT_COMMIT")
         .map_or_else(String::new, |commit| format!(", commit {commit}"));

@@ -28,9 +28,10 @@ pub fn load(args: &LoadArgs) -> anyhow::Result<()> {
     });
     progress.finish_and_clear();
     let report = report?;
-    match args.json {
-        true => print_json(&Summary::of(&report))?,
-        false => print(&text(&report))?,
+    if args.json {
+        print_json(&Summary::of(&report))?;
+    } else {
+        print(&text(&report))?;
     }
     verdict(report)
 }

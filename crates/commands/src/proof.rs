@@ -39,9 +39,10 @@ pub fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCode> {
     if forgotten > 0 {
         complain(format_args!("dashpot: {}", rule::forgotten(forgotten)));
     }
-    let exit = match args.check {
-        true => check(&proofs),
-        false => ExitCode::SUCCESS,
+    let exit = if args.check {
+        check(&proofs)
+    } else {
+        ExitCode::SUCCESS
     };
     save(file, &text(&proofs), &proofs)?;
     Ok(exit)
@@ -70,9 +71,10 @@ fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     let Some(target) = target else {
         return Ok(client.rules()?);
     };
-    Ok(match client.has_disk(target)? {
-        true => client.rules_of(target)?,
-        false => client.rules_named(target)?,
+    Ok(if client.has_disk(target)? {
+        client.rules_of(target)?
+    } else {
+        client.rules_named(target)?
     })
 }
 

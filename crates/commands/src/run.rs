@@ -53,9 +53,10 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     // thread starts the command, because it does not have the mark. Otherwise a new thread starts the
     // command: to start a command, a thread maps memory, and for that it may need the right to lock memory.
     // If this process has kept that right, a new thread has it, too, but the early thread has lost it.
-    let launcher = match reclaim::in_force().io_flusher {
-        true => early,
-        false => Launcher::new()?,
+    let launcher = if reclaim::in_force().io_flusher {
+        early
+    } else {
+        Launcher::new()?
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -115,9 +115,10 @@ async fn serve_lab(
         let announce = |devices: Option<&Devices>| {
             service.tell_ready(running.exports())?;
             // If a client has handed sockets to this process, stdout belongs to that client.
-            match is_handed {
-                true => Ok(()),
-                false => announce(&service, running.exports(), devices),
+            if is_handed {
+                Ok(())
+            } else {
+                announce(&service, running.exports(), devices)
             }
         };
         let served = attached(attacher, &address, &running, &mut signals, asked, announce).await;

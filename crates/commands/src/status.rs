@@ -193,9 +193,10 @@ fn disk_row(disk: &Disk) -> Vec<String> {
 /// The size of a disk; a dash if its I/Os are the calls of a program, because such a disk has no bytes of its
 /// own.
 fn size(disk: &Disk) -> String {
-    match disk.store.starts_with(PATH) {
-        true => "-".to_owned(),
-        false => format_size(disk.size_bytes),
+    if disk.store.starts_with(PATH) {
+        "-".to_owned()
+    } else {
+        format_size(disk.size_bytes)
     }
 }
 
@@ -364,9 +365,10 @@ fn of_calls(disk: &Disk) -> String {
     };
     let types = words.rsplit_once(",types=").map_or("", |(_, types)| types);
     let moves = types.split(',').any(|it| matches!(it, "read" | "write"));
-    let cached = match moves {
-        true => "  its reads and writes include those that the page cache serves\n",
-        false => "",
+    let cached = if moves {
+        "  its reads and writes include those that the page cache serves\n"
+    } else {
+        ""
     };
     let ways = disk.unheld.iter().flat_map(|unheld| &unheld.ways);
     let unheld: String = ways
@@ -392,9 +394,12 @@ fn depth(io: &DeviceIo) -> String {
     if depth.most == 0 {
         return String::new();
     }
-    let words = |number: u32| match number < DepthTimes::DEEPEST {
-        true => number.to_string(),
-        false => format!("{number} or more"),
+    let words = |number: u32| {
+        if number < DepthTimes::DEEPEST {
+            number.to_string()
+        } else {
+            format!("{number} or more")
+        }
     };
     let mean = io.depth_time_ns.0 as f64 / io.busy_ns.max(1) as f64;
     let (most, usual, percent) = (words(depth.most), words(depth.usual), depth.usual_percent);

@@ -43,9 +43,10 @@ pub fn loop_works() -> Result<(), Missing> {
         }
     }
     needs_root("mounting a file and making a loop device")?;
-    match installed("losetup") {
-        true => Ok(()),
-        false => Err(Missing::new("losetup is missing", "apt-get install mount")),
+    if installed("losetup") {
+        Ok(())
+    } else {
+        Err(Missing::new("losetup is missing", "apt-get install mount"))
     }
 }
 
@@ -83,12 +84,13 @@ pub fn ublk_works() -> Result<(), Missing> {
         };
         Missing::new(why, "a kernel and a container that allow it")
     })?;
-    match control.is_sufficient() {
-        true => Ok(()),
-        false => Err(Missing::new(
+    if control.is_sufficient() {
+        Ok(())
+    } else {
+        Err(Missing::new(
             "this kernel's ublk driver is too old",
             "Linux 6.9 or later",
-        )),
+        ))
     }
 }
 
@@ -110,12 +112,13 @@ fn needs_root(what: &str) -> Result<(), Missing> {
     let has_right = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_ADMIN);
     // If the kernel does not tell which rights this process has, assume the right. The attempt to use it then
     // shows whether this process has it.
-    match capabilities(None).is_ok_and(|sets| !has_right(sets)) {
-        true => Err(Missing::new(
+    if capabilities(None).is_ok_and(|sets| !has_right(sets)) {
+        Err(Missing::new(
             format!("{what} needs CAP_SYS_ADMIN, which root lacks here"),
             "a container needs --privileged",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -114,9 +114,10 @@ impl Handle {
 
     /// Fails if the shard of a disk has ended. Does not ask the shard.
     pub fn is_served(&self, disk: usize) -> Result<(), ShardGone> {
-        match self.disk(disk)?.mailbox.is_closed() {
-            true => Err(ShardGone),
-            false => Ok(()),
+        if self.disk(disk)?.mailbox.is_closed() {
+            Err(ShardGone)
+        } else {
+            Ok(())
         }
     }
 

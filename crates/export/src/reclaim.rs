@@ -78,24 +78,18 @@ fn can_have(capability: CapabilitySet) -> bool {
 }
 
 fn not_locked(root_can: bool) -> &'static str {
-    match root_can {
-        true => {
-            "its memory is not locked: give it CAP_IPC_LOCK, or set no limit before it starts (ulimit -l unlimited)"
-        }
-        false => {
-            "its memory is not locked, and even root may not lock it here: give its container or service CAP_IPC_LOCK (docker run --cap-add IPC_LOCK), or no limit (--ulimit memlock=-1; LimitMEMLOCK=infinity)"
-        }
+    if root_can {
+        "its memory is not locked: give it CAP_IPC_LOCK, or set no limit before it starts (ulimit -l unlimited)"
+    } else {
+        "its memory is not locked, and even root may not lock it here: give its container or service CAP_IPC_LOCK (docker run --cap-add IPC_LOCK), or no limit (--ulimit memlock=-1; LimitMEMLOCK=infinity)"
     }
 }
 
 fn not_flusher(root_can: bool) -> &'static str {
-    match root_can {
-        true => {
-            "it is not marked as a part of the way to a disk: start it with CAP_SYS_RESOURCE (sudo dashpot serve --attach)"
-        }
-        false => {
-            "it is not marked as a part of the way to a disk, and even root may not mark it here: give its container or service CAP_SYS_RESOURCE (docker run --cap-add SYS_RESOURCE; CapabilityBoundingSet=), and start it anew"
-        }
+    if root_can {
+        "it is not marked as a part of the way to a disk: start it with CAP_SYS_RESOURCE (sudo dashpot serve --attach)"
+    } else {
+        "it is not marked as a part of the way to a disk, and even root may not mark it here: give its container or service CAP_SYS_RESOURCE (docker run --cap-add SYS_RESOURCE; CapabilityBoundingSet=), and start it anew"
     }
 }
 

@@ -75,9 +75,10 @@ fn table_of_keys(keys: &[Key]) -> String {
 }
 
 fn default_in_markdown(key: &Key) -> String {
-    match is_toml(key.default) {
-        true => format!("`{}`", key.default),
-        false => key.default.to_owned(),
+    if is_toml(key.default) {
+        format!("`{}`", key.default)
+    } else {
+        key.default.to_owned()
     }
 }
 
@@ -174,9 +175,12 @@ fn lab_with(table: &str, line: &str) -> String {
         ("", "[disk.b]\nstore = \"null\"\n"),
         ("disk", "[disk.a]\nstore = \"ram\"\n"),
     ];
-    let texts = tables.map(|(name, text)| match name == table {
-        true => format!("{text}{line}\n"),
-        false => text.to_owned(),
+    let texts = tables.map(|(name, text)| {
+        if name == table {
+            format!("{text}{line}\n")
+        } else {
+            text.to_owned()
+        }
     });
     texts.concat()
 }

@@ -292,11 +292,12 @@ fn at_most<N: PartialOrd + std::fmt::Display>(
     most: N,
     text: &str,
 ) -> Result<N, ParseError> {
-    match number > most {
-        true => Err(ParseError::new(format!(
+    if number > most {
+        Err(ParseError::new(format!(
             "'{text}' is too many: at most {most}"
-        ))),
-        false => Ok(number),
+        )))
+    } else {
+        Ok(number)
     }
 }
 

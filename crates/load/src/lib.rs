@@ -149,9 +149,10 @@ impl<'a> Load<'a> {
     }
 
     fn draw_offset(&mut self) -> u64 {
-        let block = match self.config.sequential {
-            true => self.next_block,
-            false => self.random.below(self.blocks),
+        let block = if self.config.sequential {
+            self.next_block
+        } else {
+            self.random.below(self.blocks)
         };
         self.next_block = (block + 1) % self.blocks;
         block * u64::from(self.config.block)
@@ -169,9 +170,10 @@ impl<'a> Load<'a> {
         if self.config.busy {
             return Ok(());
         }
-        let next = match self.in_flight() < self.config.depth {
-            true => self.arrivals.next_at().min(look),
-            false => look,
+        let next = if self.in_flight() < self.config.depth {
+            self.arrivals.next_at().min(look)
+        } else {
+            look
         };
         let wait = next.since(now).as_nanos();
         let timeout = Timespec {

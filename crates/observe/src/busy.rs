@@ -117,29 +117,30 @@ mod tests {
     use super::*;
 
     proptest! {
-        #[test]
-        fn it_counts_each_moment_as_a_list_does(
-            ios in prop::collection::vec((0..90_u64, 0..30_u64, any::<bool>()), 0..20),
-            start_ns in 0..20_u64,
-            length_ns in 1..60_u64,
-            step_ns in 1..70_u64,
-        ) {
-            let end_ns = start_ns + length_ns;
-            let mut busy = Busy::new(start_ns, end_ns, step_ns);
-            for (from_ns, length_ns, is_over) in &ios {
-                match is_over {
-                    true => busy.add(*from_ns, from_ns + length_ns),
-                    false => busy.cover(*from_ns, from_ns + length_ns),
+            #[test]
+            fn it_counts_each_moment_as_a_list_does(
+                ios in prop::collection::vec((0..90_u64, 0..30_u64, any::<bool>()), 0..20),
+                start_ns in 0..20_u64,
+                length_ns in 1..60_u64,
+                step_ns in 1..70_u64,
+            ) {
+                let end_ns = start_ns + length_ns;
+                let mut busy = Busy::new(start_ns, end_ns, step_ns);
+                for (from_ns, length_ns, is_over) in &ios {
+                    if *is_over {
+    busy.add(*from_ns, from_ns + length_ns);
+    } else {
+    busy.cover(*from_ns, from_ns + length_ns);
+    }
+                }
+                let step_ns = step_ns.min(length_ns);
+                for from_ns in (start_ns..end_ns).step_by(step_ns as usize) {
+                    let moments = from_ns..(from_ns + step_ns).min(end_ns);
+                    let at = |moment: u64| ios.iter().filter(move |(from, length, _)| (*from..from + length).contains(&moment));
+                    let busy_ns = moments.clone().filter(|moment| at(*moment).count() > 0).count() as u64;
+                    let depth_ns: usize = moments.map(|moment| at(moment).filter(|(.., is_over)| *is_over).count()).sum();
+                    prop_assert_eq!(busy.interval(from_ns), (busy_ns, depth_ns as u128));
                 }
             }
-            let step_ns = step_ns.min(length_ns);
-            for from_ns in (start_ns..end_ns).step_by(step_ns as usize) {
-                let moments = from_ns..(from_ns + step_ns).min(end_ns);
-                let at = |moment: u64| ios.iter().filter(move |(from, length, _)| (*from..from + length).contains(&moment));
-                let busy_ns = moments.clone().filter(|moment| at(*moment).count() > 0).count() as u64;
-                let depth_ns: usize = moments.map(|moment| at(moment).filter(|(.., is_over)| *is_over).count()).sum();
-                prop_assert_eq!(busy.interval(from_ns), (busy_ns, depth_ns as u128));
-            }
         }
-    }
 }

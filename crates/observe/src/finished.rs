@@ -152,9 +152,10 @@ impl FinishedIo {
 
     /// The number of bytes that the I/O moved.
     pub fn bytes_done(&self) -> u64 {
-        match self.has_moved() {
-            true => self.length_bytes,
-            false => 0,
+        if self.has_moved() {
+            self.length_bytes
+        } else {
+            0
         }
     }
 

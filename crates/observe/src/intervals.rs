@@ -85,9 +85,10 @@ impl Intervals {
     /// Ends the present interval at `at_ns` if the interval is due, or in any case if `is_last`. See
     /// [`Intervals::end`] and [`Intervals::close`].
     pub fn end_or_close(&mut self, at_ns: u64, is_last: bool) -> Option<Span> {
-        match is_last {
-            true => self.close(at_ns),
-            false => self.end(at_ns),
+        if is_last {
+            self.close(at_ns)
+        } else {
+            self.end(at_ns)
         }
     }
 
@@ -125,9 +126,10 @@ impl Span {
 
     /// The I/Os in flight that the interval's report mentions.
     pub fn mention(&self) -> Mention {
-        match self.is_last {
-            true => Mention::All,
-            false => Mention::WholeInterval,
+        if self.is_last {
+            Mention::All
+        } else {
+            Mention::WholeInterval
         }
     }
 

@@ -147,20 +147,22 @@ impl FromStr for Predicates {
                 (letter, _) => piece.into_iter().for_each(|piece| piece.push(letter)),
             }
         }
-        let parsed: Result<Vec<Predicate>, ParseError> = pieces
-            .iter()
-            .enumerate()
-            .map(|(at, piece)| {
-                let parsed = piece.parse();
-                let is_rest = at > 0 && !piece.contains(['=', '<', '>']);
-                parsed.map_err(|error: ParseError| match is_rest {
-                    true => ParseError::new(format!(
+        let parsed: Result<Vec<Predicate>, ParseError> =
+            pieces
+                .iter()
+                .enumerate()
+                .map(|(at, piece)| {
+                    let parsed = piece.parse();
+                    let is_rest = at > 0 && !piece.contains(['=', '<', '>']);
+                    parsed.map_err(|error: ParseError| if is_rest {
+ParseError::new(format!(
                         "{error}; if the comma before '{piece}' belongs to a name, write '\\,'"
-                    )),
-                    false => error,
+                    ))
+} else {
+error
+})
                 })
-            })
-            .collect();
+                .collect();
         parsed.map(Predicates)
     }
 }
@@ -312,12 +314,13 @@ fn name_test(dimension: Dimension, operator: Operator, value: &str) -> Result<Te
         _ => return Ok(Test::Name),
     };
     let matches = |word: &&str| glob_matches(value.as_bytes(), word.as_bytes());
-    match words.iter().any(matches) {
-        true => Ok(Test::Name),
-        false => Err(ParseError::new(format!(
+    if words.iter().any(matches) {
+        Ok(Test::Name)
+    } else {
+        Err(ParseError::new(format!(
             "write one of {}",
             words.join(", ")
-        ))),
+        )))
     }
 }
 
@@ -352,11 +355,12 @@ fn range(unit: Unit, from: &str, to: &str) -> Result<RangeInclusive<u64>, ParseE
         "" => u64::MAX,
         to => before(number(unit, to)?)?,
     };
-    match least <= most {
-        true => Ok(least..=most),
-        false => Err(ParseError::new(
+    if least <= most {
+        Ok(least..=most)
+    } else {
+        Err(ParseError::new(
             "the range is empty: its end must come after its beginning",
-        )),
+        ))
     }
 }
 

@@ -181,9 +181,10 @@ impl Statistic {
             Metric::Busy => format!("busy time of {}s", self.layer.word()),
             Metric::Of(number) => format!("{} of {ios}", number.word()),
         };
-        let with = match self.predicates.is_empty() {
-            true => String::new(),
-            false => format!(" with {}", self.predicates.phrase()),
+        let with = if self.predicates.is_empty() {
+            String::new()
+        } else {
+            format!(" with {}", self.predicates.phrase())
         };
         let by = self.by.map(|by| format!(", by {}", by.word()));
         capitalized(&(subject + &with + &by.unwrap_or_default()))

@@ -227,12 +227,13 @@ impl Tally {
             part: self.part(io),
         };
         let is_full = self.places.len() >= KEYS_MAX && key.part != Part::All;
-        match is_full && !self.places.contains_key(&key) {
-            true => Key {
+        if is_full && !self.places.contains_key(&key) {
+            Key {
                 part: Part::Other,
                 ..key
-            },
-            false => key,
+            }
+        } else {
+            key
         }
     }
 

@@ -174,9 +174,10 @@ fn find_in(sys: &Path, words: &str) -> Result<Device, DeviceError> {
     if let Some(named) = known.iter().find(|device| device.name == words) {
         return Ok(named.clone());
     }
-    let number = match words.contains('/') {
-        true => number_of_file(Path::new(words), &known).map_err(|why| unknown(&why))?,
-        false => parse_number(words).ok_or_else(|| unknown(""))?,
+    let number = if words.contains('/') {
+        number_of_file(Path::new(words), &known).map_err(|why| unknown(&why))?
+    } else {
+        parse_number(words).ok_or_else(|| unknown(""))?
     };
     let numbered = known.iter().find(|device| device.number == number);
     let missing = || unknown(&format!("the kernel has none with the number {number}"));
@@ -225,9 +226,10 @@ fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     let is_near = |name: &&str| strsim::damerau_levenshtein(last, name) <= TYPOS_MAX;
     let present = known.iter().filter(|device| device.is_there_in(sys));
     let present: Vec<_> = present.map(|device| device.name.as_str()).collect();
-    let there_are = match present.is_empty() {
-        true => "there is none on this machine".to_owned(),
-        false => format!("there are {}", present.join(", ")),
+    let there_are = if present.is_empty() {
+        "there is none on this machine".to_owned()
+    } else {
+        format!("there are {}", present.join(", "))
     };
     match near.filter(is_near) {
         Some(name) if !last.is_empty() => format!("did you mean '{name}'? {there_are}"),
@@ -264,9 +266,10 @@ fn read(entry: &Path) -> Option<Device> {
             Some(sectors) => Some(sectors?),
             None => None,
         },
-        layer: match disk.join("mq").is_dir() {
-            true => Layer::Request,
-            false => Layer::Bio,
+        layer: if disk.join("mq").is_dir() {
+            Layer::Request
+        } else {
+            Layer::Bio
         },
     })
 }

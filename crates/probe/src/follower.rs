@@ -148,9 +148,10 @@ impl Follower {
 
     fn make(&mut self, pid: i32, maker: i32, flags: u64, present: &mut impl Present) {
         let inherited = self.of(maker, present);
-        let cgroup = match self.is_unified && flags & CLONE_INTO_CGROUP != 0 {
-            true => present.cgroup(pid).or(inherited.map(|path| mark(&path))),
-            false => inherited,
+        let cgroup = if self.is_unified && flags & CLONE_INTO_CGROUP != 0 {
+            present.cgroup(pid).or(inherited.map(|path| mark(&path)))
+        } else {
+            inherited
         };
         let process = match (flags & CLONE_THREAD, self.tasks.get(&maker)) {
             (0, _) => pid,

@@ -200,9 +200,10 @@ impl Roster {
         for device in all.iter().filter(|device| device.is_there_in(sys)) {
             let is_known = |one: &Known| !one.is_gone && one.device.is_same(device);
             let replaces = |one: &Known| one.is_gone && one.device.number == device.number;
-            let is_wanted = match self.takes_later {
-                true => device.part.is_none(),
-                false => self.known.iter().any(replaces),
+            let is_wanted = if self.takes_later {
+                device.part.is_none()
+            } else {
+                self.known.iter().any(replaces)
             };
             if !is_wanted || self.known.iter().any(is_known) {
                 continue;
@@ -284,9 +285,10 @@ impl Roster {
                 .peek()
                 .map_or(0, |earlier| earlier.gone_ns.min(found_ns));
             if io.begun_ns() >= began_ns {
-                return match one.is_watched {
-                    true => Place::Of(Arc::clone(&one.name)),
-                    false => Place::Elsewhere,
+                return if one.is_watched {
+                    Place::Of(Arc::clone(&one.name))
+                } else {
+                    Place::Elsewhere
                 };
             }
             if io.completed_ns > absent_ns {
@@ -342,9 +344,10 @@ impl Known {
 
 /// The disks beneath a device, if all disks are watched.
 fn over(sys: &Path, device: &Device, all: &[Device], takes_all: bool) -> Vec<String> {
-    match takes_all {
-        true => beneath(sys, device, all),
-        false => Vec::new(),
+    if takes_all {
+        beneath(sys, device, all)
+    } else {
+        Vec::new()
     }
 }
 

@@ -21,9 +21,10 @@ pub fn devices_beneath(above: Number) -> Vec<Number> {
 
 fn directly_beneath(sys: &Path, above: Number) -> Vec<Number> {
     let home = sys.join(format!("dev/block/{}:{}", above.major, above.minor));
-    let disk = match home.join("partition").exists() {
-        true => home.join(".."),
-        false => home,
+    let disk = if home.join("partition").exists() {
+        home.join("..")
+    } else {
+        home
     };
     let slaves = fs::read_dir(disk.join("slaves")).into_iter().flatten();
     let slaves = slaves.flatten();

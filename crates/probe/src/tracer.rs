@@ -93,9 +93,10 @@ impl Tracer {
             let decoder = |format: &Format| events::Decoder::new(kind, format).map(Decoder::Block);
             decoders.push(enable(&instance, &path, filter, decoder)?);
         }
-        let plan = match options.cgroups {
-            true => enable_tasks(&instance, &mut decoders)?,
-            false => None,
+        let plan = if options.cgroups {
+            enable_tasks(&instance, &mut decoders)?
+        } else {
+            None
         };
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write(SWITCH, "1")?;
@@ -135,9 +136,10 @@ impl Tracer {
         let is_whole = until_ns == counted_ns;
         // The I/Os since the look that found a new disk decide which others are its own. The caller may not read
         // again, so they are read now.
-        let until_ns = match self.undecided.is_empty() {
-            true => until_ns,
-            false => now_ns().min(end_ns),
+        let until_ns = if self.undecided.is_empty() {
+            until_ns
+        } else {
+            now_ns().min(end_ns)
         };
         if !self.undecided.is_empty() {
             unknown += self.drain(until_ns, &mut give)?;

@@ -67,9 +67,10 @@ impl Cut {
             self.counts.add(io, &mut self.rows);
         }
         self.push_seconds();
-        match self.batch.rows() >= GROUP_ROWS {
-            true => self.end_group(),
-            false => Ok(()),
+        if self.batch.rows() >= GROUP_ROWS {
+            self.end_group()
+        } else {
+            Ok(())
         }
     }
 
@@ -107,9 +108,10 @@ impl Cut {
         let added = self.open.add(&self.batch);
         added.map_err(|error| self.refused(error))?;
         self.batch.clear();
-        match self.open.rows() >= SEAL_IOS {
-            true => self.seal(),
-            false => Ok(()),
+        if self.open.rows() >= SEAL_IOS {
+            self.seal()
+        } else {
+            Ok(())
         }
     }
 

@@ -98,9 +98,12 @@ impl Flaw {
     /// the message and replaces control characters.
     pub(crate) fn damaged(what: impl ToString) -> Flaw {
         let what = what.to_string();
-        let plain = what.chars().map(|one| match one.is_control() {
-            true => char::REPLACEMENT_CHARACTER,
-            false => one,
+        let plain = what.chars().map(|one| {
+            if one.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                one
+            }
         });
         Flaw::Damaged(plain.take(SAID_MAX).collect())
     }

@@ -11,10 +11,11 @@ prop_compose! {
     fn any_zio_waits()(ns in any::<[u64; 8]>(), is_call in any::<bool>()) -> IoWaits {
         let [recv, throttle, queue, suspend, store, hold, lateness, reply] = ns.map(Duration::from_nanos);
         let waits = Waits { recv, throttle, queue, suspend, store, hold, lateness, reply };
-        match is_call {
-            true => IoWaits::Call(Waits { store: Duration::ZERO, ..waits }),
-            false => IoWaits::Zio(waits),
-        }
+        if is_call {
+IoWaits::Call(Waits { store: Duration::ZERO, ..waits })
+} else {
+IoWaits::Zio(waits)
+}
     }
 }
 

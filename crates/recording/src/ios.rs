@@ -185,12 +185,13 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
 pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     let total_ns = io.ended_ns.wrapping_sub(io.begun_ns);
     // Only the age of an I/O in flight is known, because its waits are not over.
-    let waits = match is_in_flight {
-        true => IoWaits::Kernel {
+    let waits = if is_in_flight {
+        IoWaits::Kernel {
             queue_ns: None,
             device_ns: total_ns,
-        },
-        false => io.waits,
+        }
+    } else {
+        io.waits
     };
     let mut row = batch.row();
     row.int(io.at_ns as i64);

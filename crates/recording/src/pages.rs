@@ -45,9 +45,10 @@ impl ChunkReader for Chunk {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let bytes = self.from(start)?;
-        match length <= bytes.len() {
-            true => Ok(bytes.slice(..length)),
-            false => Err(ParquetError::EOF(format!("no {length} bytes at {start}"))),
+        if length <= bytes.len() {
+            Ok(bytes.slice(..length))
+        } else {
+            Err(ParquetError::EOF(format!("no {length} bytes at {start}")))
         }
     }
 }
@@ -94,11 +95,12 @@ impl<P: PageReader> CheckedPages<P> {
             }
             Page::DataPageV2 { .. } => false,
         };
-        match is_known {
-            true => Ok(()),
-            false => Err(refusal(format!(
+        if is_known {
+            Ok(())
+        } else {
+            Err(refusal(format!(
                 "a page of an unexpected kind ({encoding})"
-            ))),
+            )))
         }
     }
 }

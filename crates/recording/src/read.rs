@@ -282,13 +282,15 @@ fn values(
         }
         got += records;
     }
-    let count = match definitions.is_empty() {
-        true => rows,
-        false => loaded.set_levels(definitions.iter().map(|level| *level == 1)),
+    let count = if definitions.is_empty() {
+        rows
+    } else {
+        loaded.set_levels(definitions.iter().map(|level| *level == 1))
     };
-    match count == loaded.ints.len() {
-        true => loaded.spread(),
-        false => return Err(Flaw::damaged("a column lacks values")),
+    if count == loaded.ints.len() {
+        loaded.spread();
+    } else {
+        return Err(Flaw::damaged("a column lacks values"));
     }
     Ok(())
 }
@@ -300,9 +302,10 @@ fn footer(bytes: &Source, length: u64) -> Result<Bytes, Flaw> {
     // A file that was cut off has no magic number at its end, but still has the magic number at its
     // beginning.
     let Some(footer) = seal::footer_length(&tail) else {
-        return Err(match bytes.read(0, 4)?.as_ref() == seal::MAGIC {
-            true => Flaw::damaged("its end is missing"),
-            false => Flaw::Foreign,
+        return Err(if bytes.read(0, 4)?.as_ref() == seal::MAGIC {
+            Flaw::damaged("its end is missing")
+        } else {
+            Flaw::Foreign
         });
     };
     match length.checked_sub((footer + TAIL) as u64) {
@@ -314,9 +317,10 @@ fn footer(bytes: &Source, length: u64) -> Result<Bytes, Flaw> {
 fn check_schema(meta: &ParquetMetaData, table: &Table) -> Result<(), Flaw> {
     let expected = table.schema()?;
     let schema = meta.file_metadata().schema_descr();
-    match schema.root_schema().get_fields() == expected.get_fields() {
-        true => Ok(()),
-        false => Err(Flaw::damaged("its columns are not those of its format")),
+    if schema.root_schema().get_fields() == expected.get_fields() {
+        Ok(())
+    } else {
+        Err(Flaw::damaged("its columns are not those of its format"))
     }
 }
 

@@ -37,14 +37,15 @@ impl Recording {
     /// Opens a recording. The recording's files are opened only when they are needed.
     pub fn open(root: &Path) -> Result<Recording, RecordingError> {
         std::fs::metadata(root).map_err(RecordingError::io(root))?;
-        match is_recording(root)? {
-            true => Ok(Recording {
+        if is_recording(root)? {
+            Ok(Recording {
                 segments: segments(root)?,
                 root: root.to_owned(),
-            }),
-            false => Err(RecordingError::Foreign {
+            })
+        } else {
+            Err(RecordingError::Foreign {
                 path: root.to_owned(),
-            }),
+            })
         }
     }
 
@@ -250,11 +251,12 @@ fn check_name(path: &Path, file: &TableFile) -> Result<(), RecordingError> {
     let named = segment.from_ns..=segment.to_ns;
     let groups = 0..file.groups();
     let mut bounds = groups.filter_map(|group| file.bounds(group, column::AT));
-    match bounds.all(|(least, most)| {
+    if bounds.all(|(least, most)| {
         least < 0 || (named.contains(&(least as u64)) && named.contains(&(most as u64)))
     }) {
-        true => Ok(()),
-        false => Err(Flaw::damaged("its name says other times than its I/Os have").of(path)),
+        Ok(())
+    } else {
+        Err(Flaw::damaged("its name says other times than its I/Os have").of(path))
     }
 }
 
@@ -329,9 +331,10 @@ impl Blocks {
         *group += 1;
         self.selected.turn_to(path, file, *group - 1);
         let selected = self.selected.select(file, *group - 1, &self.query);
-        match selected.map_err(|flaw| flaw.of(path))? {
-            true => Ok(Step::Block),
-            false => Ok(Step::Nothing),
+        if selected.map_err(|flaw| flaw.of(path))? {
+            Ok(Step::Block)
+        } else {
+            Ok(Step::Nothing)
         }
     }
 }

@@ -157,11 +157,12 @@ pub(crate) fn checksums_of(meta: &ParquetMetaData, table: &Table) -> Result<Stri
     }
     let text = |key| pairs.get(key).copied().ok_or_else(|| lacks(key));
     let (is, should) = (text(TABLE)?, table.name);
-    match is == should {
-        true => Ok(text(COLUMNS)?.to_owned()),
-        false => Err(Flaw::damaged(format!(
+    if is == should {
+        Ok(text(COLUMNS)?.to_owned())
+    } else {
+        Err(Flaw::damaged(format!(
             "it has '{is}' where '{should}' belongs"
-        ))),
+        )))
     }
 }
 

@@ -85,12 +85,11 @@ impl Selected {
     /// Begins a row group. If the block has this row group already, the block keeps its columns.
     pub(crate) fn turn_to(&mut self, path: &Path, file: &TableFile, group: usize) {
         let is_it = |place: &(PathBuf, usize)| place.1 == group && place.0 == path;
-        match self.place.as_ref().is_some_and(is_it) {
-            true => self.block.forget_parts(),
-            false => {
-                self.block.begin(file.rows(group));
-                self.place = Some((path.to_owned(), group));
-            }
+        if self.place.as_ref().is_some_and(is_it) {
+            self.block.forget_parts();
+        } else {
+            self.block.begin(file.rows(group));
+            self.place = Some((path.to_owned(), group));
         }
     }
 

@@ -67,9 +67,10 @@ impl Server {
         let random = &mut self.random;
         self.now_ns += random.exponential(202_020.0);
         let is_random = random.below(2) == 0;
-        let offset_bytes = match is_random {
-            true => random.below(1 << 27) * 4_096,
-            false => self.next,
+        let offset_bytes = if is_random {
+            random.below(1 << 27) * 4_096
+        } else {
+            self.next
         };
         let length_bytes = [4_096, 4_096, 4_096, 8_192, 16_384, 65_536][random.below(6) as usize];
         if !is_random {
@@ -92,15 +93,14 @@ fn served(
         _ => random.log_normal(180e3, 0.4),
     };
     let queue_ns = random.exponential(6_000.0);
-    let (waits, total_ns) = match is_zio {
-        true => zio_waits(random, is_write, device_ns),
-        false => {
-            let waits = IoWaits::Kernel {
-                queue_ns: Some(queue_ns),
-                device_ns,
-            };
-            (waits, queue_ns + device_ns)
-        }
+    let (waits, total_ns) = if is_zio {
+        zio_waits(random, is_write, device_ns)
+    } else {
+        let waits = IoWaits::Kernel {
+            queue_ns: Some(queue_ns),
+            device_ns,
+        };
+        (waits, queue_ns + device_ns)
     };
     let process = random.below(8);
     FinishedIo {
@@ -116,13 +116,14 @@ fn served(
         ended_ns: begun_ns + total_ns,
         at_ns: begun_ns + total_ns + AHEAD_NS,
         waits,
-        who: Some(match is_zio {
-            true => Who::Client(format!("uid=1000 pid={}", 4_711 + process).into()),
-            false => Who::Thread {
+        who: Some(if is_zio {
+            Who::Client(format!("uid=1000 pid={}", 4_711 + process).into())
+        } else {
+            Who::Thread {
                 pid: 1_000 + 17 * process as i32,
                 comm: ["postgres", "mysqld", "java", "kworker/1:2"][process as usize % 4].into(),
                 cgroup: Some(["/system.slice/db.service", "/batch"][process as usize % 2].into()),
-            },
+            }
         }),
         rule: is_zio.then_some(1),
         lane: is_zio.then(|| random.below(4) as u32),

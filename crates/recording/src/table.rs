@@ -104,9 +104,10 @@ impl Column {
     }
 
     fn parquet_type(&self) -> Result<TypePtr, ParquetError> {
-        let repetition = match self.is_optional {
-            true => Repetition::OPTIONAL,
-            false => Repetition::REQUIRED,
+        let repetition = if self.is_optional {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
         };
         let column = match self.cell {
             Cell::Int => Type::primitive_type_builder(self.name, PhysicalType::INT64),

@@ -124,12 +124,13 @@ fn any_recorded() -> impl Strategy<Value = Recorded> {
     (any_io(), any::<bool>()).prop_map(|(io, is_in_flight)| Recorded {
         io: FinishedIo {
             error: io.error.filter(|_| !is_in_flight),
-            waits: match is_in_flight {
-                true => IoWaits::Kernel {
+            waits: if is_in_flight {
+                IoWaits::Kernel {
                     queue_ns: None,
                     device_ns: io.ended_ns.wrapping_sub(io.begun_ns),
-                },
-                false => io.waits,
+                }
+            } else {
+                io.waits
             },
             ..io
         },
@@ -153,10 +154,11 @@ proptest! {
         ios in prop::collection::vec(any_recorded(), 0..60),
         repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
     ) {
-        let copies: Vec<Recorded> = match ios.is_empty() {
-            true => Vec::new(),
-            false => repeats.iter().map(|index| index.get(&ios).clone()).collect(),
-        };
+        let copies: Vec<Recorded> = if ios.is_empty() {
+Vec::new()
+} else {
+repeats.iter().map(|index| index.get(&ios).clone()).collect()
+};
         let ios: Vec<Recorded> = ios.into_iter().chain(copies).collect();
         let found = each(&file_of(&ios, 40)).expect("a file");
         for (at, (group, shape, one)) in found.iter().enumerate() {
@@ -237,10 +239,11 @@ proptest! {
     ) {
         let mut bytes = file_of(&ios, 20);
         let at = at.index(bytes.len());
-        match is_cut {
-            true => bytes.truncate(at),
-            false => bytes[at] ^= bits,
-        }
+        if is_cut {
+bytes.truncate(at);
+} else {
+bytes[at] ^= bits;
+}
         // A change to the first four bytes of a file goes unnoticed, because the reader does not need them.
         match read(&bytes) {
             Ok(again) => {

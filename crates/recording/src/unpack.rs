@@ -50,9 +50,10 @@ pub(crate) fn unpack(
         )));
     }
     let mut bytes = Reader(page.buffer());
-    let values = match column.is_optional {
-        true => bytes.levels(rows, loaded, scratch),
-        false => Some(rows),
+    let values = if column.is_optional {
+        bytes.levels(rows, loaded, scratch)
+    } else {
+        Some(rows)
     };
     let values = values.ok_or_else(|| Flaw::damaged("a column's nulls do not add up"))?;
     let some = asked.some.filter(|_| values == rows);
@@ -100,14 +101,15 @@ fn numbers(
 /// The distinct values of a column of numbers.
 fn ints(plain: &[u8], count: u32) -> Result<Vec<i64>, Flaw> {
     let (whole, rest) = plain.as_chunks::<8>();
-    match whole.len() == count as usize && rest.is_empty() {
-        true => Ok(whole
+    if whole.len() == count as usize && rest.is_empty() {
+        Ok(whole
             .iter()
             .map(|bytes| i64::from_le_bytes(*bytes))
-            .collect()),
-        false => Err(Flaw::damaged(
+            .collect())
+    } else {
+        Err(Flaw::damaged(
             "the numbers of a column do not match the header",
-        )),
+        ))
     }
 }
 

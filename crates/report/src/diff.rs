@@ -63,9 +63,10 @@ impl fmt::Display for DiffReport {
                     .map(|rate| rate_line("Less than there", rate)),
             )
             .collect();
-        match after.is_empty() {
-            true => Ok(()),
-            false => write!(f, "\n{}", prose_within(self.room, &after.join("\n"))),
+        if after.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "\n{}", prose_within(self.room, &after.join("\n")))
         }
     }
 }

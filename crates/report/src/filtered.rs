@@ -14,12 +14,13 @@ pub struct Filtered {
 impl Filtered {
     /// Limits a report to I/Os that meet these conditions. If there are none, returns the report unchanged.
     pub fn of(report: Box<dyn Report>, predicates: &Predicates) -> Box<dyn Report> {
-        match predicates.is_empty() {
-            true => report,
-            false => Box::new(Filtered {
+        if predicates.is_empty() {
+            report
+        } else {
+            Box::new(Filtered {
                 report,
                 predicates: predicates.clone(),
-            }),
+            })
         }
     }
 }

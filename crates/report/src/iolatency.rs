@@ -241,9 +241,10 @@ impl fmt::Display for Interval {
             }
             (Scope::By { by, values }, Style::Histograms) => write_tables(f, self.room, by, values),
             (Scope::By { by, values }, Style::Percentiles) => {
-                let title = match values.iter().any(|value| value.layer.is_some()) {
-                    true => format!("{:<LAYER_WIDTH$} {by}", "layer"),
-                    false => (*by).to_owned(),
+                let title = if values.iter().any(|value| value.layer.is_some()) {
+                    format!("{:<LAYER_WIDTH$} {by}", "layer")
+                } else {
+                    (*by).to_owned()
                 };
                 let names: Vec<String> = values.iter().map(Value::name).collect();
                 let lines = names.iter().zip(values);

@@ -36,9 +36,10 @@ use serde::ser::SerializeStruct;
 
 /// `number` divided by a span of time, per second; 0 if the span is empty.
 fn per_second(number: u64, span: Duration) -> f64 {
-    match span.is_zero() {
-        true => 0.0,
-        false => number as f64 / span.as_secs_f64(),
+    if span.is_zero() {
+        0.0
+    } else {
+        number as f64 / span.as_secs_f64()
     }
 }
 

@@ -26,9 +26,10 @@ pub trait Report {
 
     /// The devices of an interval that the report's sums leave out.
     fn not_in_sums(&self, seen: &Seen) -> Vec<Stacked> {
-        match self.makes_sums() {
-            true => seen.stacked.clone(),
-            false => Vec::new(),
+        if self.makes_sums() {
+            seen.stacked.clone()
+        } else {
+            Vec::new()
         }
     }
 

@@ -254,28 +254,29 @@ impl Stat {
             Column::Figure("bytes"),
             Column::Figure("%"),
         ];
-        let taken = match values.with_numbers {
-            true => FIGURES_WIDTH + NUMBERS_WIDTH,
-            false => FIGURES_WIDTH + 2 + BAR_WIDTH,
+        let taken = if values.with_numbers {
+            FIGURES_WIDTH + NUMBERS_WIDTH
+        } else {
+            FIGURES_WIDTH + 2 + BAR_WIDTH
         };
         let busy = (self.bars == Bars::Busy).then_some(Column::Figure("busy %"));
         let taken = taken + busy.map_or(0, |_| BUSY_WIDTH);
         columns.extend(busy);
-        match values.with_numbers {
-            true => columns.extend(["p50", "p90", "p99", "max"].map(Column::Figure)),
-            false => columns.push(Column::Text("")),
+        if values.with_numbers {
+            columns.extend(["p50", "p90", "p99", "max"].map(Column::Figure));
+        } else {
+            columns.push(Column::Text(""));
         }
         let whole = table(&columns, self.rows(values, |name| name.to_owned()));
         // `taken` is the most that the figures may take: they often leave room for whole names.
-        match whole
+        if whole
             .lines()
             .all(|line| self.room.has(line.chars().count()))
         {
-            true => whole,
-            false => {
-                let short = |name: &str| self.room.name_beside(taken, name);
-                table_within(self.room, &columns, self.rows(values, short))
-            }
+            whole
+        } else {
+            let short = |name: &str| self.room.name_beside(taken, name);
+            table_within(self.room, &columns, self.rows(values, short))
         }
     }
 

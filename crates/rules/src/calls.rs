@@ -62,9 +62,10 @@ impl fmt::Display for CallFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.glob.as_ref().unwrap_or(&self.path);
         write!(f, "path:{}", path.display())?;
-        match self.types == DEFAULT {
-            true => Ok(()),
-            false => write!(f, ",types={}", format_types(self.types)),
+        if self.types == DEFAULT {
+            Ok(())
+        } else {
+            write!(f, ",types={}", format_types(self.types))
         }
     }
 }

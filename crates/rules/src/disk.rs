@@ -205,13 +205,14 @@ pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
             disk.store
         )));
     }
-    match disk.offset > 0 && needs_size(&disk.store) {
-        true => Err(ParseError::new(format!(
+    if disk.offset > 0 && needs_size(&disk.store) {
+        Err(ParseError::new(format!(
             "an offset of {} is for a file or a block device, and this disk is on {}: leave it out",
             format_size(disk.offset),
             disk.store,
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -243,11 +244,12 @@ pub fn disk_size(text: &str) -> Result<u64, ParseError> {
 /// Parses the offset of a disk's first byte.
 pub fn disk_offset(text: &str) -> Result<u64, ParseError> {
     let offset = parse_size(text)?;
-    match offset > SIZE_MAX {
-        true => Err(ParseError::new(format!(
+    if offset > SIZE_MAX {
+        Err(ParseError::new(format!(
             "an offset of '{text}' is too large: at most {SIZE_MAX} bytes, just under 8388608T"
-        ))),
-        false => Ok(offset),
+        )))
+    } else {
+        Ok(offset)
     }
 }
 

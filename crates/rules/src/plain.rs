@@ -36,9 +36,10 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
 /// ASCII that dashpot itself prints become ASCII, each in one column, so that tables stay aligned. Without any
 /// locale, as in most containers, text stays as it is.
 pub fn spelled(text: &str) -> Cow<'_, str> {
-    match IS_ASCII.load(Ordering::Relaxed) && !text.is_ascii() {
-        true => Cow::Owned(text.chars().map(in_ascii).collect()),
-        false => Cow::Borrowed(text),
+    if IS_ASCII.load(Ordering::Relaxed) && !text.is_ascii() {
+        Cow::Owned(text.chars().map(in_ascii).collect())
+    } else {
+        Cow::Borrowed(text)
     }
 }
 
@@ -83,9 +84,10 @@ fn escaped(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match hides(c) {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
+        if hides(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
         }
     }
     Cow::Owned(shown)

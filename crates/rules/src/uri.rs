@@ -35,9 +35,10 @@ fn parse_tcp(rest: &str) -> Option<NbdUri> {
     let has_port = host
         .rsplit_once(':')
         .is_some_and(|(_, port)| !port.contains(']'));
-    let host = match has_port {
-        true => host.to_owned(),
-        false => format!("{host}:{DEFAULT_PORT}"),
+    let host = if has_port {
+        host.to_owned()
+    } else {
+        format!("{host}:{DEFAULT_PORT}")
     };
     let Ok(Listen::At(address)) = parse_listen(&format!("tcp:{host}")) else {
         return None;

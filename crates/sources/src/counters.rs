@@ -130,9 +130,10 @@ impl CountersSource {
         let mut last = HashMap::new();
         let mut disks = Vec::new();
         for one in self.roster.watched() {
-            let later = match one.is_gone {
-                true => self.ended.get(&one.name),
-                false => now.get(&one.device.number),
+            let later = if one.is_gone {
+                self.ended.get(&one.name)
+            } else {
+                now.get(&one.device.number)
             };
             // The reading lacks a device that appeared after it, and one whose last I/Os were shown before.
             let Some(later) = later else { continue };
@@ -194,12 +195,13 @@ impl Source for CountersSource {
 /// The I/O of a device by its counters. If the kernel does not count the device's I/Os, nothing of any time is
 /// known.
 fn interval(one: &Known, did: &Counters, elapsed: Duration) -> DeviceInterval {
-    match one.device.is_counted() {
-        true => did.interval(&one.name, elapsed),
-        false => DeviceInterval {
+    if one.device.is_counted() {
+        did.interval(&one.name, elapsed)
+    } else {
+        DeviceInterval {
             in_flight: not_counted(&one.name),
             ..Counters::default().interval(&one.name, Duration::ZERO)
-        },
+        }
     }
 }
 

@@ -104,9 +104,10 @@ impl<'a> DaemonSource<'a> {
         let now = &self.last;
         let pools = last.pools.iter().zip(&now.pools);
         // Only events can be dropped: the counters of the data path count every I/O.
-        let lost = match self.misses_dropped {
-            true => now.dropped().saturating_sub(last.dropped()),
-            false => 0,
+        let lost = if self.misses_dropped {
+            now.dropped().saturating_sub(last.dropped())
+        } else {
+            0
         };
         Ok(Seen {
             span,

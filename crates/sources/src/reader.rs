@@ -79,9 +79,10 @@ impl Reader {
         let tracer = Tracer::start(&Options {
             devices: devices.to_vec(),
             later: named == Named::No,
-            start: match needs_queueing(question) {
-                true => Start::Queue,
-                false => Start::Issue,
+            start: if needs_queueing(question) {
+                Start::Queue
+            } else {
+                Start::Issue
             },
             submitters: question.has_who(),
             cgroups: question.dimensions().any(Dimension::is_cgroup),

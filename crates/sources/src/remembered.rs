@@ -25,9 +25,10 @@ impl Remembered {
         past: Past,
     ) -> anyhow::Result<Remembered> {
         let told = Memory::ask(client, names, layer, past.last)?;
-        Ok(Remembered(match past.each_second {
-            true => told.each_second()?,
-            false => VecDeque::from([told.whole(past.last)?]),
+        Ok(Remembered(if past.each_second {
+            told.each_second()?
+        } else {
+            VecDeque::from([told.whole(past.last)?])
         }))
     }
 }

@@ -49,18 +49,20 @@ impl Stop {
         let mut left = pause;
         while !left.is_zero() && !self.is_set() {
             self.nap(at_ns, left.min(MOMENT));
-            left = match now_ns() < at_ns {
-                true => left.saturating_sub(MOMENT),
-                false => Duration::ZERO,
+            left = if now_ns() < at_ns {
+                left.saturating_sub(MOMENT)
+            } else {
+                Duration::ZERO
             };
         }
     }
 
     fn nap(&self, at_ns: u64, longest: Duration) {
         let rest = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
-        thread::sleep(match rest.is_zero() {
-            true => longest,
-            false => rest.min(longest),
+        thread::sleep(if rest.is_zero() {
+            longest
+        } else {
+            rest.min(longest)
         });
     }
 }
@@ -95,9 +97,10 @@ impl Signals {
 /// Ready when a signal has come.
 fn poll(signals: &mut [Signal], context: &mut Context<'_>) -> Poll<()> {
     let has_come = |signal: &mut Signal| signal.poll_recv(context).is_ready();
-    match signals.iter_mut().any(has_come) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
+    if signals.iter_mut().any(has_come) {
+        Poll::Ready(())
+    } else {
+        Poll::Pending
     }
 }
 

@@ -154,9 +154,10 @@ impl Target {
 
     /// The names of the devices of a layer if the user has named them, and otherwise none.
     pub fn named(&self, layer: Layer) -> Vec<String> {
-        match self.has_names() {
-            true => self.names(layer),
-            false => Vec::new(),
+        if self.has_names() {
+            self.names(layer)
+        } else {
+            Vec::new()
         }
     }
 
@@ -344,9 +345,10 @@ fn watch_daemon<'a>(
     schedule: &Schedule,
 ) -> anyhow::Result<Box<dyn Source + 'a>> {
     let has = |layer| question.layers().contains(&layer);
-    let layer = match has(Layer::Volume) {
-        true => Layer::Volume,
-        false => Layer::Disk,
+    let layer = if has(Layer::Volume) {
+        Layer::Volume
+    } else {
+        Layer::Disk
     };
     let names = of_layer(layer, disks, volumes);
     if let Some(past) = question.past {
@@ -451,9 +453,10 @@ fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow
         _ => format!("the daemon has {}", known.join(", ")),
     };
     let mixed = names.iter().any(|name| known.contains(name));
-    let hint = match mixed {
-        true => "; a report covers the daemon's disks or the kernel's, not both",
-        false => "",
+    let hint = if mixed {
+        "; a report covers the daemon's disks or the kernel's, not both"
+    } else {
+        ""
     };
     anyhow!("{kernel:#}; {daemon}{hint}")
 }

@@ -78,9 +78,10 @@ impl Mount {
         let rest = inner.strip_prefix(&self.root).ok()?;
         // A file can be mounted by itself. Then `rest` is empty, and joining it to the mount's point would
         // add a slash.
-        match rest.as_os_str().is_empty() {
-            true => Some(self.point.clone()),
-            false => Some(self.point.join(rest)),
+        if rest.as_os_str().is_empty() {
+            Some(self.point.clone())
+        } else {
+            Some(self.point.join(rest))
         }
     }
 }

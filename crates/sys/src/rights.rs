@@ -49,10 +49,11 @@ impl Own {
         };
         let groups: Vec<Gid> = user.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
         set_thread_groups(&groups).map_err(|_| Errno::ACCESS)?;
-        match take_group(user.gid) && take_user(user.uid) {
-            true => Ok(own),
+        if take_group(user.gid) && take_user(user.uid) {
+            Ok(own)
+        } else {
             // Dropping `own` takes this thread's ids back.
-            false => Err(Errno::ACCESS),
+            Err(Errno::ACCESS)
         }
     }
 }

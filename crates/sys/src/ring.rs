@@ -194,9 +194,10 @@ impl Ring {
     }
 
     fn spare(&mut self, length: usize) -> Buffer {
-        let spare = match length <= SPARE_LENGTH {
-            true => self.spare.pop(),
-            false => None,
+        let spare = if length <= SPARE_LENGTH {
+            self.spare.pop()
+        } else {
+            None
         };
         spare.unwrap_or_default().of(length)
     }

@@ -33,9 +33,10 @@ impl Trusted {
                 return Ok(Trusted(Vec::new()));
             }
             // The mode of a link says nothing: what a link leads to is looked at next.
-            is_shared = match found.is_symlink() {
-                true => is_shared,
-                false => found.mode() & OTHERS_WRITE != 0,
+            is_shared = if found.is_symlink() {
+                is_shared
+            } else {
+                found.mode() & OTHERS_WRITE != 0
             };
         }
         Ok(users)

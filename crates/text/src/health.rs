@@ -127,9 +127,10 @@ pub fn promise_table(room: Room, promises: &[Promise]) -> String {
 pub fn broken_promises(room: Room, promises: &[Promise]) -> String {
     let broken = promises.iter().filter(|one| one.can_hold != CanHold::Yes);
     let rows: Vec<Vec<String>> = broken.map(promise_row).collect();
-    match rows.is_empty() {
-        true => "every promise about time can hold here\n".to_owned(),
-        false => table_within(room, &PROMISES, rows),
+    if rows.is_empty() {
+        "every promise about time can hold here\n".to_owned()
+    } else {
+        table_within(room, &PROMISES, rows)
     }
 }
 

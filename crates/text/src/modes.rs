@@ -61,9 +61,10 @@ impl TwoModes {
     /// A line that tells the reader that the latencies of `what` are of two kinds.
     pub fn line(&self, what: &str, latencies: &Histogram) -> String {
         let share = |count: u64| 100.0 * count as f64 / latencies.count().max(1) as f64;
-        let fast = match self.fast_upto_ns < LEAST_NS {
-            true => format!("less than {}", short_time(LEAST_NS)),
-            false => format!("at most {}", short_time(self.fast_upto_ns)),
+        let fast = if self.fast_upto_ns < LEAST_NS {
+            format!("less than {}", short_time(LEAST_NS))
+        } else {
+            format!("at most {}", short_time(self.fast_upto_ns))
         };
         format!(
             "{what} are of two kinds: {:.0} % take {fast},\n\

@@ -208,10 +208,7 @@ impl Proof {
         let counters = self.rule.present();
         let (held, matched) = (counters.held, counters.matched);
         if !self.rows.is_empty() {
-            let asked = match self.as_asked {
-                true => "yes",
-                false => "no",
-            };
+            let asked = if self.as_asked { "yes" } else { "no" };
             write_wrapped(
                 f,
                 &format!("injected as asked: {asked}, held {held} of {matched} that matched"),

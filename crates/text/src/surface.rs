@@ -34,10 +34,7 @@ impl Surface {
 
     /// The room for a table. The room is unbounded if the user wants a `wide` table.
     pub fn room(&self, wide: bool) -> Room {
-        match wide {
-            true => Room::UNBOUNDED,
-            false => self.room,
-        }
+        if wide { Room::UNBOUNDED } else { self.room }
     }
 
     /// Turns a time into local time, in nanoseconds since some midnight.

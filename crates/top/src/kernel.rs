@@ -95,9 +95,10 @@ fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
 fn frame(intervals: &[DeviceInterval], gone: &[String], lost: u64) -> Frame {
     let disks = intervals.iter().map(|interval| DiskFrame {
         name: interval.device.clone(),
-        conditions: match gone.contains(&interval.device) {
-            true => vec![Condition::Vanished],
-            false => Vec::new(),
+        conditions: if gone.contains(&interval.device) {
+            vec![Condition::Vanished]
+        } else {
+            Vec::new()
         },
         clients: ClientFrame::all(interval),
         in_flight: interval.in_flight.zios.unwrap_or_default(),

@@ -259,9 +259,10 @@ impl State {
     /// Selects the next or the previous of the offered intervals.
     fn slower(&mut self, slower: bool) -> Deed {
         let mut offered = INTERVALS.into_iter().map(Duration::from_millis);
-        let next = match slower {
-            true => offered.find(|one| *one > self.interval),
-            false => offered.rev().find(|one| *one < self.interval),
+        let next = if slower {
+            offered.find(|one| *one > self.interval)
+        } else {
+            offered.rev().find(|one| *one < self.interval)
         };
         self.interval = next.unwrap_or(self.interval);
         Deed::Ask(Ask::Every(self.interval))
@@ -288,9 +289,10 @@ impl State {
     fn suspend_or_resume(&mut self) -> Option<Ask> {
         let disk = self.disk_to_change()?;
         let suspended = self.disk().is_some_and(DiskFrame::is_suspended);
-        Some(match suspended {
-            true => Ask::Resume { disk },
-            false => Ask::Suspend { disk },
+        Some(if suspended {
+            Ask::Resume { disk }
+        } else {
+            Ask::Suspend { disk }
         })
     }
 

@@ -41,9 +41,10 @@ impl Drop for Screen {
 
 /// Checks that there is a terminal to draw on and to read keys from.
 pub(crate) fn check(simulated: bool) -> anyhow::Result<()> {
-    let instead = match simulated {
-        true => "dashpot sim LAB",
-        false => "dashpot iostat -x 1",
+    let instead = if simulated {
+        "dashpot sim LAB"
+    } else {
+        "dashpot iostat -x 1"
     };
     ensure!(
         stdin().is_terminal() && stdout().is_terminal(),

@@ -10,9 +10,10 @@ use crate::sysfs::attribute;
 
 pub(super) fn table(name: Option<&str>, inactive: bool) -> anyhow::Result<()> {
     each(name, |mapped| {
-        Ok(match inactive {
-            true => mapped.state.inactive.clone().unwrap_or_default(),
-            false => mapped.state.live.clone(),
+        Ok(if inactive {
+            mapped.state.inactive.clone().unwrap_or_default()
+        } else {
+            mapped.state.live.clone()
         })
     })
 }
@@ -86,9 +87,10 @@ fn print_each(
         }
     }
     print(&said.join(between))?;
-    match refused.is_empty() {
-        true => Ok(()),
-        false => bail!(refused.join("; ")),
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        bail!(refused.join("; "))
     }
 }
 

@@ -131,11 +131,12 @@ impl Names {
         }
         let known: Vec<String> = self.devices.iter().chain(&self.rules).cloned().collect();
         let error = no_subject("disk, volume or rule", subject, &known);
-        match self.rules_may_come {
-            true => ParseError::new(format!(
+        if self.rules_may_come {
+            ParseError::new(format!(
                 "{error} (a rule that the command arms is written rule({subject}))"
-            )),
-            false => error,
+            ))
+        } else {
+            error
         }
     }
 }

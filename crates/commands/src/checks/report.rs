@@ -143,10 +143,7 @@ impl Report {
         let mut cases = Vec::new();
         if let Some(status) = self.status {
             let ended = format!("the command ended with status {status}");
-            let inside = match self.succeeded {
-                true => said(&ended),
-                false => failure(&ended),
-            };
+            let inside = verdict(self.succeeded, &ended);
             cases.push(case_of(
                 "command",
                 &self.command.join(" "),
@@ -155,10 +152,7 @@ impl Report {
             ));
         }
         for check in &self.checks {
-            let inside = match check.holds {
-                true => said(check.observed()),
-                false => failure(check.observed()),
-            };
+            let inside = verdict(check.holds, check.observed());
             cases.push(case("check", check.text(), &inside));
         }
         for rule in &self.rules {
@@ -285,9 +279,10 @@ impl Report {
     /// the others.
     pub(crate) fn annotations(&self) -> Vec<String> {
         let failed: Vec<&Outcome> = self.checks.iter().filter(|check| !check.holds).collect();
-        let shown = match failed.len() > ANNOTATIONS {
-            true => ANNOTATIONS - 1,
-            false => failed.len(),
+        let shown = if failed.len() > ANNOTATIONS {
+            ANNOTATIONS - 1
+        } else {
+            failed.len()
         };
         let line = |text: &str| format!("::error title=dashpot check::{}", escaped(text));
         let mut lines: Vec<String> = failed[..shown]
@@ -402,6 +397,11 @@ fn failure(message: &str) -> String {
     format!("<failure message=\"{}\"/>", xml(message))
 }
 
+/// The inside of a case that holds, or does not.
+fn verdict(holds: bool, text: &str) -> String {
+    if holds { said(text) } else { failure(text) }
+}
+
 fn said(text: &str) -> String {
     format!("<system-out>{}</system-out>", xml(text))
 }
@@ -426,14 +426,15 @@ fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let lines: Vec<String> = rows
         .map(|row| format!("| {} |\n", row.join(" | ")))
         .collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!(
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!(
             "\n| {} |\n|{}\n{}",
             heads.join(" | "),
             "---|".repeat(heads.len()),
             lines.concat()
-        ),
+        )
     }
 }
 

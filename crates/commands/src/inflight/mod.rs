@@ -24,9 +24,10 @@ pub fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow::Result
     let target = Target::find(api, &args.device)?;
     let file = HtmlFile::begin(args.file.html.as_deref(), "live disks")?;
     let shown = Inflight::of(&target, args)?;
-    match args.json {
-        true => print_json(&shown)?,
-        false => print(&shown.text(room(false)))?,
+    if args.json {
+        print_json(&shown)?;
+    } else {
+        print(&shown.text(room(false)))?;
     }
     save(file, &shown.text(Room(None)), &[shown])
 }
@@ -65,10 +66,11 @@ struct InflightIo {
 impl Inflight {
     fn of(target: &Target, args: &InflightArgs) -> anyhow::Result<Inflight> {
         let is_kernels = matches!(target, Target::Kernel(..));
-        let lasts = match is_kernels {
-            true => args.lasts,
+        let lasts = if is_kernels {
+            args.lasts
+        } else {
             // A daemon can list all of its I/Os in flight, so `inflight` need not watch it.
-            false => Duration::ZERO,
+            Duration::ZERO
         };
         let mut watched = Watched::default();
         let layers = match (args.layer, is_kernels) {
@@ -98,9 +100,10 @@ impl Inflight {
     }
 
     fn text(&self, room: Room) -> String {
-        let mut text = match self.ios.is_empty() {
-            true => String::new(),
-            false => table_of(room, false, &FIELDS, &self.ios),
+        let mut text = if self.ios.is_empty() {
+            String::new()
+        } else {
+            table_of(room, false, &FIELDS, &self.ios)
         };
         text += &self.older_text();
         if let Some(calls @ 1..) = self.unplaced {

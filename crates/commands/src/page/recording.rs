@@ -98,9 +98,10 @@ impl Memory for RecordedMemory {
         let state = self.now();
         let (first_ns, last_ns) = state.recorded.moments();
         // While the recording is still being made, the second in which its last I/O ended is not over.
-        let now_ns = match grows(&state.recorded) {
-            true => last_ns,
-            false => (last_ns / SECOND_NS + 1) * SECOND_NS,
+        let now_ns = if grows(&state.recorded) {
+            last_ns
+        } else {
+            (last_ns / SECOND_NS + 1) * SECOND_NS
         };
         Clock {
             now_ns,

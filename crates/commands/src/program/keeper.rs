@@ -170,9 +170,10 @@ impl Keeping {
     /// Waits until dashpot has said something or has ended. If the keeper answers calls, a call also ends the
     /// wait.
     fn wait(&mut self, dashpot: Option<&UnixStream>) -> io::Result<[PollFlags; 2]> {
-        let wanted = match self.answers {
-            true => PollFlags::IN,
-            false => PollFlags::empty(),
+        let wanted = if self.answers {
+            PollFlags::IN
+        } else {
+            PollFlags::empty()
         };
         let looks = dashpot.is_some() && self.on_loss == OnLoss::Kill;
         let timeout = looks.then_some(BETWEEN_LOOKS);

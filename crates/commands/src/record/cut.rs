@@ -84,9 +84,10 @@ fn make(
     layers: &[Layer],
 ) -> anyhow::Result<(u64, u64)> {
     let mut names = args.anonymous.then(Numbers::default);
-    let host = match args.anonymous {
-        true => ANONYMOUS.to_owned(),
-        false => part.host()?.unwrap_or_default(),
+    let host = if args.anonymous {
+        ANONYMOUS.to_owned()
+    } else {
+        part.host()?.unwrap_or_default()
     };
     let mut cut = Cut::create(&args.output, &host)?;
     part.each_recorded(|mut one| {
@@ -120,9 +121,10 @@ fn cut_mark(part: &Recorded, predicates: &Predicates, is_anonymous: bool) -> Mar
         event: Event::Cut,
         device: None,
         n: None,
-        text: Some(match is_anonymous {
-            true => words.collect(),
-            false => predicates.to_string(),
+        text: Some(if is_anonymous {
+            words.collect()
+        } else {
+            predicates.to_string()
         }),
     }
 }

@@ -81,9 +81,12 @@ fn beginning(args: &RecordArgs, output: &Path, parts: &[Part<'_>]) -> String {
         Some(lasts) => format!("for {lasts}"),
         None => "until Ctrl-C".to_owned(),
     };
-    let each = parts.iter().map(|part| match part.is_beside {
-        true => format!("{} of the {}", part.names().join(", "), part.owner.word()),
-        false => part.names().join(", "),
+    let each = parts.iter().map(|part| {
+        if part.is_beside {
+            format!("{} of the {}", part.names().join(", "), part.owner.word())
+        } else {
+            part.names().join(", ")
+        }
     });
     let names: Vec<String> = each.collect();
     let clocks = match parts.iter().map(|part| part.off_ns).max() {

@@ -268,9 +268,10 @@ impl Recording {
         };
         if trigger.select(io) {
             self.has_fired = true;
-            let text = match part.is_beside {
-                true => format!("{trigger} of the {}", part.owner.word()),
-                false => trigger.to_string(),
+            let text = if part.is_beside {
+                format!("{trigger} of the {}", part.owner.word())
+            } else {
+                trigger.to_string()
             };
             self.recorder.trigger(io, &text);
         }

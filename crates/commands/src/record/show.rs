@@ -13,9 +13,10 @@ use serde::Serialize;
 /// Prints the hosts, times, devices and marks of a recording.
 pub fn show(args: &ShowArgs) -> anyhow::Result<()> {
     let shown = Shown::of(args)?;
-    match args.json {
-        true => print_json(&shown),
-        false => print(&shown.text()),
+    if args.json {
+        print_json(&shown)
+    } else {
+        print(&shown.text())
     }
 }
 
@@ -135,8 +136,9 @@ fn what(mark: &Mark) -> String {
     });
     let number = number.filter(|number| !number.is_empty());
     let parts: Vec<String> = mark.text.iter().cloned().chain(number).collect();
-    match parts.is_empty() {
-        true => "-".to_owned(),
-        false => parts.join(" "),
+    if parts.is_empty() {
+        "-".to_owned()
+    } else {
+        parts.join(" ")
     }
 }

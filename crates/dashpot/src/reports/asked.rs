@@ -151,9 +151,10 @@ impl Format {
 
     /// The format of a report with one interval.
     pub(super) fn document(json: bool, csv: bool) -> Format {
-        match json {
-            true => Format::Json,
-            false => Format::lines(false, csv),
+        if json {
+            Format::Json
+        } else {
+            Format::lines(false, csv)
         }
     }
 }

@@ -26,9 +26,10 @@ impl Asked for IolatencyArgs {
                 Some(_) => Boundary::AsOriginal,
                 None => Boundary::AsLabelled,
             },
-            style: match self.percentiles {
-                true => Style::Percentiles,
-                false => Style::Histograms,
+            style: if self.percentiles {
+                Style::Percentiles
+            } else {
+                Style::Histograms
             },
             timestamp: self.timestamp,
             wide: self.wide,

@@ -54,9 +54,10 @@ impl Asked for ObserveArgs {
 
     /// If a recording has both a daemon's disks and the kernel's, `observe` is about the kernel's.
     fn layers(&self, live: &[Layer], recorded: &Recorded) -> Vec<Layer> {
-        match recorded.layers().contains(&Layer::Kernel) {
-            true => vec![Layer::Kernel],
-            false => live.to_vec(),
+        if recorded.layers().contains(&Layer::Kernel) {
+            vec![Layer::Kernel]
+        } else {
+            live.to_vec()
         }
     }
 
@@ -85,10 +86,7 @@ impl Asked for ObserveArgs {
             Some((root, kept)) => Some(record(self, root, kept)?),
             None => None,
         };
-        let page = match self.page {
-            true => Some(page(self)?),
-            false => None,
-        };
+        let page = if self.page { Some(page(self)?) } else { None };
         let source = target.watch(&report.question(), &report.schedule())?;
         say_ready();
         Ok(Box::new(Counted {

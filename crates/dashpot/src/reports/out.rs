@@ -150,9 +150,10 @@ fn values(pages: &Pages) -> impl Iterator<Item = impl Serialize + '_> {
 fn print_texts(pages: &Pages) -> anyhow::Result<()> {
     for of_one_kind in pages.chunk_by(|one, next| one.is_picture() == next.is_picture()) {
         let text: String = of_one_kind.iter().map(ToString::to_string).collect();
-        match of_one_kind.first().is_some_and(|page| page.is_picture()) {
-            true => print_drawn(&text)?,
-            false => print(&text)?,
+        if of_one_kind.first().is_some_and(|page| page.is_picture()) {
+            print_drawn(&text)?;
+        } else {
+            print(&text)?;
         }
     }
     for remark in pages.iter().filter_map(|page| page.remark()) {

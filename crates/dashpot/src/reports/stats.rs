@@ -7,8 +7,9 @@ use dashpot_report::stats::Stats;
 
 pub(crate) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
     let stats = Stats::new(room(false));
-    match args.json {
-        true => print_json(&stats),
-        false => print(&stats.to_string()),
+    if args.json {
+        print_json(&stats)
+    } else {
+        print(&stats.to_string())
     }
 }

@@ -33,12 +33,13 @@ pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
 
 /// Refuses a path that is not a directory, before a simulation that may take long.
 pub(super) fn check(directory: &Path) -> anyhow::Result<()> {
-    match directory.is_dir() {
-        true => Ok(()),
-        false => bail!(
+    if directory.is_dir() {
+        Ok(())
+    } else {
+        bail!(
             "--chart {}: there is no such directory; make it first",
             directory.display()
-        ),
+        )
     }
 }
 
@@ -47,9 +48,10 @@ pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> anyhow::Resul
     for place in [Place::Client, Place::Device] {
         for group in groups(outcomes, place) {
             let words = group.name.replace(['/', ' '], "-");
-            let (of, dash) = match group.name.is_empty() {
-                true => ("", ""),
-                false => (": ", "-"),
+            let (of, dash) = if group.name.is_empty() {
+                ("", "")
+            } else {
+                (": ", "-")
             };
             let (title, file) = match place {
                 Place::Client => ("the clients", "latency".to_owned()),

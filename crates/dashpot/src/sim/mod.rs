@@ -77,9 +77,10 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if let Some(directory) = &args.chart {
         charts::write(directory, &results)?;
     }
-    match interrupted.load(Ordering::Relaxed) {
-        true => Ok(ExitCode::from(INTERRUPTED)),
-        false => Ok(ExitCode::SUCCESS),
+    if interrupted.load(Ordering::Relaxed) {
+        Ok(ExitCode::from(INTERRUPTED))
+    } else {
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -135,13 +135,14 @@ fn between(
 /// The schedule without the interval since the start. A simulation has no such interval, because there was no
 /// I/O before its start.
 fn without_past(schedule: Schedule) -> Schedule {
-    match schedule.since_start {
-        true => Schedule {
+    if schedule.since_start {
+        Schedule {
             count: schedule.count.map(|count| count + 1),
             since_start: false,
             ..schedule
-        },
-        false => schedule,
+        }
+    } else {
+        schedule
     }
 }
 
@@ -151,13 +152,17 @@ impl Snapshot {
         names: &[String],
         simulation: &Simulation,
     ) -> Result<Snapshot, ParseError> {
-        let of_layer = |layer: Layer| match question.layers().contains(&layer) {
-            true => devices_of(simulation, layer, names),
-            false => Ok(Vec::new()),
+        let of_layer = |layer: Layer| {
+            if question.layers().contains(&layer) {
+                devices_of(simulation, layer, names)
+            } else {
+                Ok(Vec::new())
+            }
         };
-        let disks = match question.has_store() {
-            true => of_layer(Layer::Store)?,
-            false => of_layer(Layer::Disk)?,
+        let disks = if question.has_store() {
+            of_layer(Layer::Store)?
+        } else {
+            of_layer(Layer::Disk)?
         };
         Ok(Snapshot {
             disks,
@@ -242,12 +247,13 @@ fn keep_named<T>(
 fn check_intervals(schedule: &Schedule, simulation: &Simulation) -> Result<(), ParseError> {
     let (interval, lasts) = (schedule.interval, simulation.scenario().lasts);
     let intervals = lasts.as_nanos() / interval.as_nanos().max(1);
-    match intervals.min(schedule.count.unwrap_or(u64::MAX)) > INTERVALS_MAX {
-        false => Ok(()),
-        true => Err(ParseError::new(format!(
+    if intervals.min(schedule.count.unwrap_or(u64::MAX)) > INTERVALS_MAX {
+        Err(ParseError::new(format!(
             "{intervals} intervals of {interval} in {lasts}: at most {INTERVALS_MAX} are kept; \
              make the interval longer, or give a count"
-        ))),
+        )))
+    } else {
+        Ok(())
     }
 }
 

@@ -35,9 +35,10 @@ pub(super) fn swarm(first: u64, count: u64) -> anyhow::Result<ExitCode> {
         "{seeds} labs from seed {first}: {} calls, {} failed, {} aborted, digest {:016x}\n",
         total.calls, total.failed, total.aborted, total.digest
     ))?;
-    match seeds < count {
-        true => Ok(ExitCode::from(INTERRUPTED)),
-        false => Ok(ExitCode::SUCCESS),
+    if seeds < count {
+        Ok(ExitCode::from(INTERRUPTED))
+    } else {
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -280,9 +280,10 @@ impl Engine {
         actions: &mut Vec<Action>,
         act: impl FnOnce(&mut Disk, &mut Flights, &mut Context<'_>) -> T,
     ) -> Option<T> {
-        let (zios, actions) = match *self.pooled.get(disk.0 as usize)? {
-            true => (&mut self.children, &mut self.child_actions),
-            false => (&mut self.alone, actions),
+        let (zios, actions) = if *self.pooled.get(disk.0 as usize)? {
+            (&mut self.children, &mut self.child_actions)
+        } else {
+            (&mut self.alone, actions)
         };
         let mut ctx = Context {
             now: self.now,
@@ -314,9 +315,10 @@ impl Engine {
     }
 
     fn zios(&self, disk: DiskId) -> &Zios {
-        match self.is_pooled(disk) {
-            true => &self.children,
-            false => &self.alone,
+        if self.is_pooled(disk) {
+            &self.children
+        } else {
+            &self.alone
         }
     }
 
@@ -334,9 +336,10 @@ impl Engine {
             .next()
             .min(resume)
             .min(self.next_part());
-        match self.pools.is_empty() {
-            true => alone,
-            false => alone.min(self.earliest_of_pools()),
+        if self.pools.is_empty() {
+            alone
+        } else {
+            alone.min(self.earliest_of_pools())
         }
     }
 

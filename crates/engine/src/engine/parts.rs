@@ -31,9 +31,10 @@ impl Engine {
     /// When the next part is due.
     #[inline]
     pub(super) fn next_part(&self) -> Instant {
-        match self.parts.is_empty() {
-            true => Instant::NEVER,
-            false => self.now,
+        if self.parts.is_empty() {
+            Instant::NEVER
+        } else {
+            self.now
         }
     }
 

@@ -76,15 +76,12 @@ impl Injector {
             flight.bookings = booking.next_of_zio;
             if let Some(rule) = self.find_mut(booking.rule) {
                 let counts = rule.counts(booking.version);
-                match decides(&booking, flight) {
-                    true => {
-                        counts.now -= 1;
-                        counts.stats.aborted += 1;
-                    }
-                    false => {
-                        let winner = winner_over(&booking, flight);
-                        counts.stats.count_beaten(winner);
-                    }
+                if decides(&booking, flight) {
+                    counts.now -= 1;
+                    counts.stats.aborted += 1;
+                } else {
+                    let winner = winner_over(&booking, flight);
+                    counts.stats.count_beaten(winner);
                 }
             }
             if let Kind::Delay { lane: Some(lane) } = booking.kind

@@ -259,9 +259,10 @@ impl Injector {
             kind: Kind::Transfer { queued },
             mode: transfer.mode,
             issued: reached,
-            start: match queued {
-                true => self.bandwidth.free_at().max(reached),
-                false => reached,
+            start: if queued {
+                self.bandwidth.free_at().max(reached)
+            } else {
+                reached
             },
             service: transfer_time(flight.zio.length, transfer.rate),
             next_of_zio: None,

@@ -300,9 +300,10 @@ impl Pool {
 
 /// Where a label begins on a disk: two are at its beginning, and two at its end.
 fn label_of(size: u64, label: u64) -> u64 {
-    match label < LABELS / 2 {
-        true => label * LABEL,
-        false => size.saturating_sub((LABELS - label) * LABEL),
+    if label < LABELS / 2 {
+        label * LABEL
+    } else {
+        size.saturating_sub((LABELS - label) * LABEL)
     }
 }
 

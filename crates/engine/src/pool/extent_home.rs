@@ -337,11 +337,12 @@ impl Volume {
     pub(super) fn most_dirty_of(&self, piece: Piece) -> u64 {
         let range = piece.block..piece.end();
         let meets = self.extents.meeting(range.clone()).count();
-        let blocks = match piece.is_run() {
+        let blocks = if piece.is_run() {
             // A block that is being written to the disks gets a separate version, and splits the extent.
-            true => 1 + meets + 2 * self.blocks.count(range),
+            1 + meets + 2 * self.blocks.count(range)
+        } else {
             // A block in the middle of an extent splits the extent in two.
-            false => 1 + meets,
+            1 + meets
         };
         blocks as u64 * u64::from(self.block_size)
     }

@@ -175,9 +175,10 @@ impl Extents {
     /// Takes an extent out of memory to send it, unless an extent that overlaps it is on its way.
     pub(super) fn take(&mut self, start: u32) -> Option<Extent> {
         let end = self.dirty.get(&start)?.end;
-        match self.is_clear(start..end) {
-            true => self.dirty.remove(&start),
-            false => None,
+        if self.is_clear(start..end) {
+            self.dirty.remove(&start)
+        } else {
+            None
         }
     }
 

@@ -105,9 +105,10 @@ impl Pool {
                 Op::Zero => Content::Zero,
                 _ => Content::Trim,
             };
-            match piece.is_run() {
-                true => self.dirty_run(volume, piece, content, begin > 0 && from == begin, step),
-                false => self.dirty(volume, &zio, piece, step),
+            if piece.is_run() {
+                self.dirty_run(volume, piece, content, begin > 0 && from == begin, step);
+            } else {
+                self.dirty(volume, &zio, piece, step);
             }
             from += piece.length;
         }
@@ -184,9 +185,10 @@ impl Pool {
             && let Some(target) = self.volumes.get(sync.volume)
         {
             let range = sync.at..u32::MAX;
-            let found = match sync.has_extents {
-                false => target.extents.next_dirty(range),
-                true => target.blocks.next_used(range).map(|block| block..block + 1),
+            let found = if sync.has_extents {
+                target.blocks.next_used(range).map(|block| block..block + 1)
+            } else {
+                target.extents.next_dirty(range)
             };
             let Some(found) = found else {
                 (sync.volume, sync.at) = (sync.volume + usize::from(sync.has_extents), 0);
@@ -197,9 +199,10 @@ impl Pool {
                 is_done = false;
                 break;
             }
-            match sync.has_extents {
-                false => self.enlist_extent(sync.volume, found.start, sync.txg, step.now),
-                true => self.enlist(sync.volume, found.start, sync.txg, step.now),
+            if sync.has_extents {
+                self.enlist(sync.volume, found.start, sync.txg, step.now);
+            } else {
+                self.enlist_extent(sync.volume, found.start, sync.txg, step.now);
             }
             sync.at = found.end;
         }

@@ -34,9 +34,10 @@ fn check_sides(sides: &[PoolDisk]) -> Result<(), PoolError> {
 pub(super) fn limits(tunables: &Tunables, rotational: bool) -> Limits {
     use Tunable::*;
     let get = |tunable| tunables.get(tunable) as u32;
-    let aggregation = match rotational {
-        true => AggregationLimit,
-        false => AggregationLimitNonRotating,
+    let aggregation = if rotational {
+        AggregationLimit
+    } else {
+        AggregationLimitNonRotating
     };
     Limits {
         max_active: get(MaxActive),

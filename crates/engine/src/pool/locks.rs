@@ -68,11 +68,13 @@ impl RangeLocks {
     /// Whether no request uses or waits for any byte of the blocks of a zio.
     #[inline]
     pub(super) fn are_free(&self, zio: &Zio<VolumeId>) -> bool {
-        let is_free = |piece: Piece| match piece.is_run() {
-            true => self
-                .first_obstacle(piece.block, piece.end(), false)
-                .is_none(),
-            false => !self.is_locked(piece.block),
+        let is_free = |piece: Piece| {
+            if piece.is_run() {
+                self.first_obstacle(piece.block, piece.end(), false)
+                    .is_none()
+            } else {
+                !self.is_locked(piece.block)
+            }
         };
         self.pieces(zio).all(is_free)
     }
@@ -86,9 +88,10 @@ impl RangeLocks {
         has_turn: bool,
     ) -> Result<(), u32> {
         if !piece.is_run() {
-            return match self.lock(piece, has_turn) {
-                true => Ok(()),
-                false => Err(piece.block),
+            return if self.lock(piece, has_turn) {
+                Ok(())
+            } else {
+                Err(piece.block)
             };
         }
         let obstacle = self.first_obstacle(first, piece.end(), has_turn);
@@ -108,9 +111,10 @@ impl RangeLocks {
         };
         let block = self.blocks.used(first..end).find(in_way);
         let within = self.runs.range(first..end).next();
-        let run = match self.is_in_run(first) {
-            true => Some(first),
-            false => within.map(|(at, _)| *at),
+        let run = if self.is_in_run(first) {
+            Some(first)
+        } else {
+            within.map(|(at, _)| *at)
         };
         block.into_iter().chain(run).min()
     }
@@ -179,9 +183,10 @@ impl RangeLocks {
     pub(super) fn queue(&mut self, id: ZioId, block: u32, has_turn: bool) {
         self.blocks.edit(block, |lock| lock.wanted = true);
         let queue = self.queues.entry(block).or_insert(Line::EMPTY);
-        match has_turn {
-            true => self.lines.push_front(queue, id, ()),
-            false => self.lines.push_back(queue, id, ()),
+        if has_turn {
+            self.lines.push_front(queue, id, ());
+        } else {
+            self.lines.push_back(queue, id, ());
         }
     }
 

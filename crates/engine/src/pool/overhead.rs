@@ -211,9 +211,10 @@ impl Overhead {
     /// one is no longer dirty.
     pub(super) fn came_home(&mut self, txg: u64, key: Key, is_copy: bool) -> bool {
         self.edit(txg, key, |node| {
-            match is_copy {
-                true => node.copies = node.copies.map(|copies| copies - 1),
-                false => node.below -= 1,
+            if is_copy {
+                node.copies = node.copies.map(|copies| copies - 1);
+            } else {
+                node.below -= 1;
             }
             let is_home = node.below == 0 && node.copies == Some(0);
             if is_home {
@@ -310,9 +311,10 @@ impl Tree {
 
     /// How many blocks a level has.
     fn count(self, level: u32) -> u32 {
-        match level <= self.indirect {
-            true => self.blocks.div_ceil(1 << (FAN_OUT_SHIFT * level)) as u32,
-            false => 1,
+        if level <= self.indirect {
+            self.blocks.div_ceil(1 << (FAN_OUT_SHIFT * level)) as u32
+        } else {
+            1
         }
     }
 

@@ -53,9 +53,10 @@ pub(super) fn cut(
     let (begin, end) = (zio.offset, zio.offset + u64::from(zio.length));
     let cut = move |first: u64| {
         let block = first >> shift;
-        let run_end = match has_runs && block << shift == first {
-            true => ((first / RUN_MAX + 1) * RUN_MAX).min(end >> shift << shift),
-            false => 0,
+        let run_end = if has_runs && block << shift == first {
+            ((first / RUN_MAX + 1) * RUN_MAX).min(end >> shift << shift)
+        } else {
+            0
         };
         let last = run_end.max((block + 1) << shift).min(end);
         Piece {

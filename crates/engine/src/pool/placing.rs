@@ -28,9 +28,10 @@ impl Pool {
     #[inline(never)]
     fn file(&mut self, id: u32) -> bool {
         let write = &self.writes[id];
-        match write.unplaced {
-            true => self.unplaced.push(id, write.class),
-            false => self.unplaced.push_done(id),
+        if write.unplaced {
+            self.unplaced.push(id, write.class);
+        } else {
+            self.unplaced.push_done(id);
         }
         false
     }

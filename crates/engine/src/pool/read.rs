@@ -26,9 +26,10 @@ impl Pool {
         // An extra pending count keeps the request from ending before the reads of all its blocks have begun.
         self.add_pending(id, 1);
         let whole = Job::Read { zio: id, from: 0 };
-        match self.volumes[volume].is_long(&zio) {
-            true => self.begin_job(whole, step),
-            false => self.read_all(id, step),
+        if self.volumes[volume].is_long(&zio) {
+            self.begin_job(whole, step);
+        } else {
+            self.read_all(id, step);
         }
     }
 

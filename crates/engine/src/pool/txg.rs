@@ -197,9 +197,10 @@ impl Txgs {
     pub(super) fn next_deadline(&self, timeout: Duration) -> Instant {
         let idle = self.syncing.is_none() && self.closed.is_none();
         let dirty = self.standing[slot_of(self.open.number)] > 0;
-        match idle && dirty {
-            true => self.last_sync + timeout,
-            false => Instant::NEVER,
+        if idle && dirty {
+            self.last_sync + timeout
+        } else {
+            Instant::NEVER
         }
     }
 

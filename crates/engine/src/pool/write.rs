@@ -284,9 +284,10 @@ impl Pool {
         // begun.
         self.add_pending(id, 1);
         let whole = Job::Through { zio: id, from: 0 };
-        match self.volumes[volume].is_long(&zio) {
-            true => self.begin_job(whole, step),
-            false => self.write_all_through(id, step),
+        if self.volumes[volume].is_long(&zio) {
+            self.begin_job(whole, step);
+        } else {
+            self.write_all_through(id, step);
         }
     }
 

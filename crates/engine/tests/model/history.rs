@@ -132,9 +132,10 @@ fn gaps() -> impl Strategy<Value = u64> {
 }
 
 fn events(scope: Scope) -> impl Strategy<Value = Event> {
-    let releases = match scope.release {
-        true => vec![Release::Nothing, Release::Hung, Release::All],
-        false => vec![Release::Nothing],
+    let releases = if scope.release {
+        vec![Release::Nothing, Release::Hung, Release::All]
+    } else {
+        vec![Release::Nothing]
     };
     let clear = (option::of(0..8_usize), select(releases))
         .prop_map(|(nth, release)| Event::Clear(nth, release));

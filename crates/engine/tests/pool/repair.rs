@@ -133,9 +133,10 @@ impl Run {
     }
 
     fn lose_power(&mut self) {
-        match self.restarts {
-            true => self.machine.restart(),
-            false => self.machine.crash(),
+        if self.restarts {
+            self.machine.restart();
+        } else {
+            self.machine.crash();
         }
         self.may_hold.clone_from(&self.may_survive);
     }

@@ -182,9 +182,10 @@ impl Acceptor {
     }
 
     fn watch(&self, id: u64, client: &Handshaking) {
-        let flags = match client.has_output() {
-            true => epoll::EventFlags::OUT,
-            false => epoll::EventFlags::IN,
+        let flags = if client.has_output() {
+            epoll::EventFlags::OUT
+        } else {
+            epoll::EventFlags::IN
         };
         // If epoll refuses the descriptor, the connection is closed when its handshake times out.
         let data = epoll::EventData::new_u64(id);

@@ -70,10 +70,7 @@ impl DeviceIds {
     fn finished(&self, event: &Event) -> Option<FinishedZio> {
         let (device, has_calls) = self.find(event.device)?;
         let zio = FinishedZio::of(event, device);
-        Some(match has_calls {
-            true => zio.at_calls(),
-            false => zio,
-        })
+        Some(if has_calls { zio.at_calls() } else { zio })
     }
 }
 
@@ -103,9 +100,10 @@ impl Recorder {
 
     fn push(&mut self, events: impl ExactSizeIterator<Item = Event>) {
         self.push_names();
-        let room = match self.waiting.is_empty() {
-            true => events.len(),
-            false => 0,
+        let room = if self.waiting.is_empty() {
+            events.len()
+        } else {
+            0
         };
         let devices = &self.devices;
         let mut zios = events.filter_map(|event| devices.finished(&event));

@@ -67,9 +67,10 @@ impl Shard {
     pub(super) fn takes_clients(&self, export: ExportId) -> Result<(), AttachError> {
         let info = self.exports.find(export);
         let is_off = info.is_none_or(|info| info.power.is_off());
-        match self.control.is_shutting_down() || is_off {
-            true => Err(AttachError::Closed),
-            false => Ok(()),
+        if self.control.is_shutting_down() || is_off {
+            Err(AttachError::Closed)
+        } else {
+            Ok(())
         }
     }
 }

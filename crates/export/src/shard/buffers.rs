@@ -32,9 +32,10 @@ impl Buffers {
     }
 
     fn spare(&mut self, length: u32) -> Vec<u8> {
-        match length as usize <= SPARE_LENGTH {
-            true => self.spare.pop().unwrap_or_default(),
-            false => Vec::new(),
+        if length as usize <= SPARE_LENGTH {
+            self.spare.pop().unwrap_or_default()
+        } else {
+            Vec::new()
         }
     }
 }

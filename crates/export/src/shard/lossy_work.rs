@@ -209,9 +209,10 @@ impl Shard {
     /// Lets a client's write ask again that has waited for room in its lossy store.
     pub(super) fn retry_write(&mut self, id: ZioId) -> Option<Outcome> {
         let is_gone = |slot: &Slot| slot.connection().is_none();
-        match self.slots.get(id).is_none_or(is_gone) {
-            true => Some(Err(Errno::Shutdown)),
-            false => self.change_lossy(id, None),
+        if self.slots.get(id).is_none_or(is_gone) {
+            Some(Err(Errno::Shutdown))
+        } else {
+            self.change_lossy(id, None)
         }
     }
 }

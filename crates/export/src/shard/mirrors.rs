@@ -27,9 +27,10 @@ impl Shard {
     /// these records name only the regions that are not repaired yet.
     pub(super) fn record_last(&mut self, synced: bool) {
         for (pool, keeper) in self.keepers.drain() {
-            let records = match synced {
-                true => self.engine.last_mirror_records(pool),
-                false => self.engine.mirror_records(pool),
+            let records = if synced {
+                self.engine.last_mirror_records(pool)
+            } else {
+                self.engine.mirror_records(pool)
             };
             keeper.keep(records, drop);
         }

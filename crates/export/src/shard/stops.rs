@@ -130,9 +130,10 @@ pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duratio
 /// When to wake a shard that has clients, if nothing happens before. `active` is when a client last sent a
 /// request or took a reply.
 pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
-    match now.since(active) < BEATS_FAST_FOR {
-        true => now + BEAT_FAST,
-        false => now + BEAT_SLOW,
+    if now.since(active) < BEATS_FAST_FOR {
+        now + BEAT_FAST
+    } else {
+        now + BEAT_SLOW
     }
 }
 

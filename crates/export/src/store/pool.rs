@@ -77,10 +77,11 @@ impl Job {
             outcome: Err(errno),
             buffer: Vec::new(),
         };
-        let finished = match self.cancelled.load(Ordering::Acquire) {
-            true => failed(Errno::Shutdown),
-            false => catch_unwind(AssertUnwindSafe(|| operation.run(store)))
-                .unwrap_or_else(|_| failed(Errno::Io)),
+        let finished = if self.cancelled.load(Ordering::Acquire) {
+            failed(Errno::Shutdown)
+        } else {
+            catch_unwind(AssertUnwindSafe(|| operation.run(store)))
+                .unwrap_or_else(|_| failed(Errno::Io))
         };
         (self.finish)(finished);
     }

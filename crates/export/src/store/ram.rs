@@ -111,9 +111,10 @@ impl Ram {
     pub(crate) fn extents(&self, offset: u64, length: u64, mut found: Found<'_>) {
         for (leaf, range) in pieces(LEAF, offset, length) {
             let length = range.len() as u64;
-            let more = match self.leaves.contains_key(&leaf) {
-                true => self.leaf_extents(leaf * LEAF + range.start as u64, length, &mut found),
-                false => found.push(length, true),
+            let more = if self.leaves.contains_key(&leaf) {
+                self.leaf_extents(leaf * LEAF + range.start as u64, length, &mut found)
+            } else {
+                found.push(length, true)
             };
             if !more {
                 return;
@@ -145,9 +146,10 @@ impl Ram {
             self.slabs.restock();
         }
         let chunk = place.get_or_insert_with(|| {
-            match range.len() >= CHUNK as usize / 2 && self.slabs.has_room() {
-                true => self.slabs.take(index),
-                false => Chunk::sparse(self.sparse.take()),
+            if range.len() >= CHUNK as usize / 2 && self.slabs.has_room() {
+                self.slabs.take(index)
+            } else {
+                Chunk::sparse(self.sparse.take())
             }
         });
         let Some(number) = chunk.as_sparse() else {

@@ -50,9 +50,10 @@ impl Moments {
     /// Adds the moment at which an I/O was issued.
     pub(super) fn add(&mut self, io: &FinishedIo) {
         self.seen += 1;
-        let place = match self.kept.len() < KEPT_MAX {
-            true => self.kept.len(),
-            false => self.random.below(self.seen) as usize,
+        let place = if self.kept.len() < KEPT_MAX {
+            self.kept.len()
+        } else {
+            self.random.below(self.seen) as usize
         };
         if place >= KEPT_MAX {
             return;

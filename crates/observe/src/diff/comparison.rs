@@ -187,9 +187,10 @@ fn finding(diff: &Diff, has_other: bool) -> Finding {
     let share = |sum: &Sum| ratio(sum.slow as f64, sum.ios as f64);
     let time = |sum: &Sum| ratio(sum.slow_ns as f64, sum.ios as f64);
     let has_risen = |of: &dyn Fn(&Sum) -> f64| of(here) >= FACTOR_LEAST * of(there);
-    match !has_other || has_risen(&share) || has_risen(&time) {
-        true => Finding::Slow,
-        false => Finding::NotSlower,
+    if !has_other || has_risen(&share) || has_risen(&time) {
+        Finding::Slow
+    } else {
+        Finding::NotSlower
     }
 }
 

@@ -204,18 +204,16 @@ impl Diff {
 impl Sums {
     fn add(&mut self, key: (Dimension, Part), sum: &Sum) {
         let is_full = self.of.len() >= KEYS_MAX && !self.of.contains_key(&key);
-        let key = match is_full {
-            true => (key.0, Part::Other),
-            false => key,
-        };
+        let key = if is_full { (key.0, Part::Other) } else { key };
         self.of.entry(key).or_default().merge(sum);
     }
 
     fn merge_ranges(&mut self, of: Dimension, doublings: u32) {
         for ((by, part), sum) in std::mem::take(&mut self.of) {
-            let part = match by == of {
-                true => part.merged(doublings),
-                false => part,
+            let part = if by == of {
+                part.merged(doublings)
+            } else {
+                part
             };
             self.of.entry((by, part)).or_default().merge(&sum);
         }

@@ -60,9 +60,10 @@ impl Run {
             requeued: 0,
             error: None,
         };
-        let hold_ns = match (self.is_slow)(&io) {
-            true => 30 * MS,
-            false => 10 * MS + self.random.below(MS / 5),
+        let hold_ns = if (self.is_slow)(&io) {
+            30 * MS
+        } else {
+            10 * MS + self.random.below(MS / 5)
         };
         io.ended_ns = io.begun_ns + hold_ns + stop;
         io.at_ns = io.ended_ns;

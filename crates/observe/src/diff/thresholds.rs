@@ -15,8 +15,5 @@ pub(super) const SHOWN_MAX: usize = 5;
 
 /// The ratio of a part to a whole; 0 if the whole is 0.
 pub(super) fn ratio(part: f64, whole: f64) -> f64 {
-    match whole > 0.0 {
-        true => part / whole,
-        false => 0.0,
-    }
+    if whole > 0.0 { part / whole } else { 0.0 }
 }

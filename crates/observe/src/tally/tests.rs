@@ -239,10 +239,11 @@ proptest! {
         counts_only in any::<bool>(),
     ) {
         let words: Vec<&str> = picked.iter().map(|(words, _)| *words).collect();
-        let predicates = match words.is_empty() {
-            true => Predicates::default(),
-            false => words.join(",").parse().expect("conditions"),
-        };
+        let predicates = if words.is_empty() {
+Predicates::default()
+} else {
+words.join(",").parse().expect("conditions")
+};
         let (by, measure) = (Dimension::ALL[by], measure.map(|at| Dimension::ALL[at]));
         let question = Question {
             predicates,

@@ -283,9 +283,10 @@ impl Requests {
         let sectors = u64::from(record.sectors);
         let place = (device, sector + sectors - left);
         let all = |waiting: &Request| waiting.sectors == left && waiting.does(record);
-        let whole = match left == sectors {
-            true => self.waiting.remove(place, all),
-            false => None,
+        let whole = if left == sectors {
+            self.waiting.remove(place, all)
+        } else {
+            None
         };
         let fits =
             |waiting: &Request| (1..=left).contains(&waiting.sectors) && waiting.does(record);
@@ -387,9 +388,10 @@ impl Request {
             device: self.device,
             rwbs: self.rwbs,
             sector: self.first_sector,
-            bytes: match issued {
-                true => self.done_bytes + self.issued_bytes,
-                false => self.sectors * SECTOR,
+            bytes: if issued {
+                self.done_bytes + self.issued_bytes
+            } else {
+                self.sectors * SECTOR
             },
             since_ns: queued_ns.or(self.issued_ns)?,
             issued_ns: self.issued_ns.filter(|_| issued),

@@ -96,9 +96,10 @@ impl Field {
             _ => return None,
         };
         let unused = 64 - 8 * self.size;
-        Some(match self.signed {
-            true => ((number << unused) as i64 >> unused) as u64,
-            false => number,
+        Some(if self.signed {
+            ((number << unused) as i64 >> unused) as u64
+        } else {
+            number
         })
     }
 }

@@ -182,9 +182,10 @@ mod tests {
                     minor: 1,
                 };
                 let file = SyncWhat::File(FileId {
-                    storage: match event.starts_with("btrfs") {
-                        true => Storage::Btrfs([7; 16]),
-                        false => Storage::Device(device),
+                    storage: if event.starts_with("btrfs") {
+                        Storage::Btrfs([7; 16])
+                    } else {
+                        Storage::Device(device)
                     },
                     inode: (!event.ends_with("_sync_fs")).then_some(77),
                 });

@@ -185,9 +185,10 @@ impl Recorder {
             }
         }
         let age_ns = now.monotonic_ns.saturating_sub(self.sealed.monotonic_ns);
-        match self.retries {
-            true => age_ns >= RETRY_NS,
-            false => age_ns >= SEAL_NS || self.ios >= SEAL_IOS,
+        if self.retries {
+            age_ns >= RETRY_NS
+        } else {
+            age_ns >= SEAL_NS || self.ios >= SEAL_IOS
         }
     }
 
@@ -306,9 +307,10 @@ impl Recorder {
         let is_seconds_only = mode == Mode::SecondsOnly;
         if is_seconds_only != self.is_seconds_only {
             self.is_seconds_only = is_seconds_only;
-            let event = match is_seconds_only {
-                true => Event::SecondsOnly,
-                false => Event::SingleIos,
+            let event = if is_seconds_only {
+                Event::SecondsOnly
+            } else {
+                Event::SingleIos
             };
             self.mark(event, None, None, None);
         }

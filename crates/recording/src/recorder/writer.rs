@@ -128,9 +128,10 @@ impl Writer {
         batch.clear();
         // An error here means that the recorder has ended, and needs no more batches.
         let _ = give_back.send(batch);
-        match self.open.rows() >= 2 * SEAL_IOS {
-            true => self.seal_ios(&self.clock.now(), false),
-            false => Ok(()),
+        if self.open.rows() >= 2 * SEAL_IOS {
+            self.seal_ios(&self.clock.now(), false)
+        } else {
+            Ok(())
         }
     }
 

@@ -96,9 +96,10 @@ impl Report for IolatencyReport {
     }
 
     fn close(&mut self, is_whole: bool, _: &Surface) -> Pages {
-        match is_whole && self.past.is_none() {
-            true => vec![Box::new(Words(ENDING.to_owned()))],
-            false => Pages::new(),
+        if is_whole && self.past.is_none() {
+            vec![Box::new(Words(ENDING.to_owned()))]
+        } else {
+            Pages::new()
         }
     }
 }
@@ -106,9 +107,10 @@ impl Report for IolatencyReport {
 impl IolatencyReport {
     /// The devices of a layer that the report shows, each for itself or in a sum.
     fn devices<'a>(&self, seen: &'a Seen, layer: Layer) -> Vec<&'a DeviceInterval> {
-        match self.makes_sums() {
-            true => seen.summed(layer).collect(),
-            false => seen.at(layer).iter().collect(),
+        if self.makes_sums() {
+            seen.summed(layer).collect()
+        } else {
+            seen.at(layer).iter().collect()
         }
     }
 
@@ -156,9 +158,10 @@ impl IolatencyReport {
         let of_layer = |layer: &Layer| {
             let mut groups = Groups::default();
             for group in self.groups(by, seen, *layer) {
-                let value = match shown.contains(&group.value) {
-                    true => group.value,
-                    false => OTHER.to_owned(),
+                let value = if shown.contains(&group.value) {
+                    group.value
+                } else {
+                    OTHER.to_owned()
                 };
                 groups.add(Group { value, ..group });
             }

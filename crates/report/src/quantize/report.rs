@@ -53,16 +53,18 @@ impl Report for QuantizeReport {
 
 impl QuantizeReport {
     fn page(&self, layer: Layer, seen: &Seen, surface: &Surface) -> Quantize {
-        let devices: Vec<&DeviceInterval> = match self.by_disk {
-            true => seen.at(layer).iter().collect(),
-            false => seen.summed(layer).collect(),
+        let devices: Vec<&DeviceInterval> = if self.by_disk {
+            seen.at(layer).iter().collect()
+        } else {
+            seen.summed(layer).collect()
         };
         Quantize {
             layer: (self.layers.len() > 1).then_some(layer),
             length: seen.length(),
-            scope: match self.by_disk {
-                true => Scope::Disks(devices.iter().map(|one| self.disk(one, layer)).collect()),
-                false => Scope::Total(self.aggregate(&devices, layer)),
+            scope: if self.by_disk {
+                Scope::Disks(devices.iter().map(|one| self.disk(one, layer)).collect())
+            } else {
+                Scope::Total(self.aggregate(&devices, layer))
             },
             in_flight: in_flight_of_all(devices),
             not_in_sums: self.not_in_sums(seen),

@@ -61,9 +61,10 @@ pub(super) fn of_zios(waits: &[Wait], wide: bool) -> Vec<Column> {
         columns.push(offset());
     }
     columns.extend([size(), total()]);
-    match wide {
-        true => columns.extend(waits.iter().map(|wait| wait.column())),
-        false => columns.push(Column::left("MOSTLY", MOSTLY_WIDTH, longest_wait)),
+    if wide {
+        columns.extend(waits.iter().map(|wait| wait.column()));
+    } else {
+        columns.push(Column::left("MOSTLY", MOSTLY_WIDTH, longest_wait));
     }
     columns.extend([
         Column::right("RULE", RULE_WIDTH, rule),

@@ -78,9 +78,10 @@ impl StatReport {
     fn devices<'a>(&self, seen: &'a Seen) -> Vec<&'a DeviceInterval> {
         let is_own = |name| self.bars() != Bars::Busy || self.statistic.selects_device(name);
         let layer = self.statistic.layer;
-        let devices: Vec<&DeviceInterval> = match self.makes_sums() {
-            true => seen.summed(layer).collect(),
-            false => seen.at(layer).iter().collect(),
+        let devices: Vec<&DeviceInterval> = if self.makes_sums() {
+            seen.summed(layer).collect()
+        } else {
+            seen.at(layer).iter().collect()
         };
         devices
             .into_iter()
@@ -118,9 +119,10 @@ impl StatReport {
                 groups.add(self.group(value_of(by, &interval.device, op), op));
             }
         }
-        let shown = match surface.is_for_programs() {
-            true => groups.all(self.order(by)),
-            false => groups.shown(self.order(by)),
+        let shown = if surface.is_for_programs() {
+            groups.all(self.order(by))
+        } else {
+            groups.shown(self.order(by))
         };
         Values {
             by: by.word(),

@@ -144,12 +144,13 @@ impl<'a> Words<'a> {
         if let Some(size) = word.strip_prefix("ram:") {
             let size = parse_size(size).map_err(|error| self.refuse(at, &error.to_string()))?;
             let sectors = size / SECTOR;
-            return match sectors >= needed {
-                true => Ok(Medium::Ram(size)),
-                false => Err(self.refuse(
+            return if sectors >= needed {
+                Ok(Medium::Ram(size))
+            } else {
+                Err(self.refuse(
                     at,
                     &format!("it has {sectors} sectors, and the table needs {needed}: enlarge it"),
-                )),
+                ))
             };
         }
         let numbers = word.split_once(':').and_then(|(major, minor)| {
@@ -167,9 +168,10 @@ impl<'a> Words<'a> {
     }
 
     fn error(&self) -> Result<Target, ParseError> {
-        match self.words.len() > ARGUMENTS {
-            true => Err(self.refuse(ARGUMENTS, "error takes no arguments: leave it out")),
-            false => Ok(Target::Error),
+        if self.words.len() > ARGUMENTS {
+            Err(self.refuse(ARGUMENTS, "error takes no arguments: leave it out"))
+        } else {
+            Ok(Target::Error)
         }
     }
 

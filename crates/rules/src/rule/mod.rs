@@ -81,9 +81,10 @@ impl TypedRule {
     /// daemon knows whether the rule's disk is a path disk, for which `add` is the default.
     pub fn asked(&self) -> String {
         let has_it = matches!(self.spec.effect, Effect::Fail { .. }) || !self.asks_floor;
-        match has_it {
-            true => self.words.clone(),
-            false => format!("{} --mode floor", self.words),
+        if has_it {
+            self.words.clone()
+        } else {
+            format!("{} --mode floor", self.words)
         }
     }
 }

@@ -215,8 +215,9 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
 /// be a path disk.
 fn of_blocks(ops: OpSet) -> OpSet {
     let [sync, flush] = [Op::Sync, Op::Flush].map(OpSet::of);
-    match ops.meets(sync) {
-        true => ops.without(sync).union(flush),
-        false => ops,
+    if ops.meets(sync) {
+        ops.without(sync).union(flush)
+    } else {
+        ops
     }
 }

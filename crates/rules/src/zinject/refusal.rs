@@ -39,9 +39,10 @@ impl Refusal {
 
     /// The refusal for an unknown handler. The id may belong to a rule for which zinject has no words.
     pub fn unknown_handler(id: u32, is_rule: bool) -> Refusal {
-        let remedy = match is_rule {
-            true => format!("; rule {id} is not one of zinject's: 'dashpot clear {id}' removes it"),
-            false => String::new(),
+        let remedy = if is_rule {
+            format!("; rule {id} is not one of zinject's: 'dashpot clear {id}' removes it")
+        } else {
+            String::new()
         };
         Refusal::failure(format!(
             "failed to remove handler {id}: no such handler{remedy}"

@@ -220,8 +220,9 @@ fn settle(versions: &mut [Version], content: Content, submitted: Moment, now: Mo
 
 fn listed<'a>(versions: impl Iterator<Item = &'a Version>) -> String {
     let contents: BTreeSet<String> = versions.map(|v| v.content.to_string()).collect();
-    match contents.is_empty() {
-        true => Content::ZERO.to_string(),
-        false => contents.into_iter().collect::<Vec<_>>().join(" or "),
+    if contents.is_empty() {
+        Content::ZERO.to_string()
+    } else {
+        contents.into_iter().collect::<Vec<_>>().join(" or ")
     }
 }

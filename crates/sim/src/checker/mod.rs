@@ -399,14 +399,15 @@ impl Checker {
                 Segment::Gap(_) => return Err("a write has a gap".into()),
             }
         }
-        match contents.contains(&Content::UNKNOWN) {
-            false => Ok(contents),
-            true => Err(format!(
+        if contents.contains(&Content::UNKNOWN) {
+            Err(format!(
                 "memory that was never filled is written to disk {}, sectors {}..{}",
                 work.disk,
                 work.first,
                 work.first + work.sectors
-            )),
+            ))
+        } else {
+            Ok(contents)
         }
     }
 }

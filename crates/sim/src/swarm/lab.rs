@@ -110,9 +110,10 @@ pub(super) fn rule(dice: &mut Dice) -> RuleSpec {
         bandwidth: (needs_bandwidth || dice.once_in(8)).then_some(5 << 20),
         ops: ops(dice),
         chance: dice.once_in(4).then(|| Ratio::new(1, 3)).flatten(),
-        limit: match rare || dice.once_in(8) {
-            true => dice.one_of(&limits),
-            false => Limit::Always,
+        limit: if rare || dice.once_in(8) {
+            dice.one_of(&limits)
+        } else {
+            Limit::Always
         },
         after: dice.one_of(&[Duration::ZERO, Duration::from_millis(5)]),
         lasts: dice.once_in(4).then_some(Duration::from_millis(50)),

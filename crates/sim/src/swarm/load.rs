@@ -96,9 +96,10 @@ fn trace(lasts: Duration, targets: &[(Target, u64)], dice: &mut Dice) -> Load {
 
 fn entry(at: Duration, (target, size): (Target, u64), dice: &mut Dice) -> TraceEntry {
     let sectors = size / 512;
-    let hot = match dice.once_in(4) {
-        true => sectors,
-        false => sectors.min(48),
+    let hot = if dice.once_in(4) {
+        sectors
+    } else {
+        sectors.min(48)
     };
     let first = dice.within(0, hot - 1);
     let op = match dice.within(0, 22) {

@@ -80,15 +80,12 @@ impl WorkloadResults {
         let latency = now.since(call.began);
         let op = &mut self.ops[call.request.op as usize];
         op.calls += 1;
-        let latencies = match call.failed {
-            true => {
-                op.failed += 1;
-                &mut op.failed_at_client
-            }
-            false => {
-                op.bytes += u64::from(call.request.length);
-                &mut op.at_client
-            }
+        let latencies = if call.failed {
+            op.failed += 1;
+            &mut op.failed_at_client
+        } else {
+            op.bytes += u64::from(call.request.length);
+            &mut op.at_client
         };
         latencies.get_or_insert_default().record(latency.as_nanos());
         let slow_enough = |slowest: &SlowCall| latency > slowest.latency;

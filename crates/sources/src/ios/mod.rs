@@ -127,9 +127,10 @@ impl<S: Stream> IoSource<S> {
         let is_last = self.stop.is_set() || now_ns() >= self.ends_ns;
         let mut ios = Vec::new();
         let mut progress = self.stream.read(&mut ios)?;
-        self.pause = match ios.is_empty() {
-            true => (self.pause * 2).min(self.stream.pause_max()),
-            false => MOMENT,
+        self.pause = if ios.is_empty() {
+            (self.pause * 2).min(self.stream.pause_max())
+        } else {
+            MOMENT
         };
         match self.last_ns {
             Some(last_ns) => {

@@ -46,9 +46,10 @@ impl BusyDevices {
                     to_ns: io.at_ns,
                 };
                 for part in recorded.counted.outside(whole) {
-                    match one.is_in_flight {
-                        true => busy.cover(part.from_ns, part.to_ns),
-                        false => busy.add(part.from_ns, part.to_ns),
+                    if one.is_in_flight {
+                        busy.cover(part.from_ns, part.to_ns);
+                    } else {
+                        busy.add(part.from_ns, part.to_ns);
                     }
                 }
             });

@@ -66,9 +66,10 @@ impl History {
         let layer = layer_of(kind);
         self.devices.insert((layer, device.clone()));
         if layer == Layer::Disk {
-            self.disks = Some(match kind == KERNEL_DISK {
-                true => Knows::Kernel,
-                false => Knows::Zios,
+            self.disks = Some(if kind == KERNEL_DISK {
+                Knows::Kernel
+            } else {
+                Knows::Zios
             });
         }
     }

@@ -41,9 +41,10 @@ impl<'a> RecordedIntervals<'a> {
         schedule: &Schedule,
     ) -> anyhow::Result<RecordedIntervals<'a>> {
         let shown = shown(recorded.period, schedule)?;
-        let busy = match question.has_averages() {
-            true => Some(busy(recorded, shown, schedule.interval.as_nanos())?),
-            false => None,
+        let busy = if question.has_averages() {
+            Some(busy(recorded, shown, schedule.interval.as_nanos())?)
+        } else {
+            None
         };
         Ok(RecordedIntervals {
             busy,
@@ -93,12 +94,11 @@ impl<'a> RecordedIntervals<'a> {
                 busy: Duration::from_nanos(busy_ns),
                 depth_time_ns,
                 depths: None,
-                in_flight: match is_unknown {
-                    true => InFlight::UNKNOWN,
-                    false => {
-                        let own = at_the_last_seal(&in_flight, last_ns, name);
-                        self.with_earlier(own, name, period)
-                    }
+                in_flight: if is_unknown {
+                    InFlight::UNKNOWN
+                } else {
+                    let own = at_the_last_seal(&in_flight, last_ns, name);
+                    self.with_earlier(own, name, period)
                 },
             }
         });

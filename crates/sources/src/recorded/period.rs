@@ -154,9 +154,10 @@ impl Recorded {
     /// The I/Os of disks; of volumes, if the recording has no disks.
     pub fn on_disks_or_volumes(&self) -> Result<Recorded, ParseError> {
         let has_disks = self.known.iter().any(|(layer, _)| *layer == Layer::Disk);
-        self.on(match has_disks {
-            true => Layer::Disk,
-            false => Layer::Volume,
+        self.on(if has_disks {
+            Layer::Disk
+        } else {
+            Layer::Volume
         })
     }
 
@@ -468,9 +469,10 @@ fn left_out(
             left_out.push(one);
         }
     }
-    match names.is_empty() {
-        true => Ok(left_out),
-        false => Ok(Vec::new()),
+    if names.is_empty() {
+        Ok(left_out)
+    } else {
+        Ok(Vec::new())
     }
 }
 

@@ -71,9 +71,10 @@ impl Start {
         let directory = open(base)?;
         let [own, its] = [Status::of("/")?, Status::of(root)?];
         let is_own = (own.device, own.inode, own.mount) == (its.device, its.inode, its.mount);
-        let inside = match is_own {
-            true => None,
-            false => path_inside(root, base),
+        let inside = if is_own {
+            None
+        } else {
+            path_inside(root, base)
         };
         let inside = inside.map(|path| Ok::<_, Errno>((open(root)?, path)));
         Ok(Start {

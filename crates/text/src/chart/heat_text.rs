@@ -46,18 +46,20 @@ impl Screen {
     }
 
     fn shades(&self) -> usize {
-        match self.colour {
-            true => COLOURS.len(),
-            false => CHARACTERS.len(),
+        if self.colour {
+            COLOURS.len()
+        } else {
+            CHARACTERS.len()
         }
     }
 }
 
 /// The picture. Each line ends with a line feed.
 pub fn heat_text(heat: &HeatMap, screen: Screen) -> String {
-    match screen.moving {
-        true => Picture::new(&heat.newest(screen.map_columns()), screen).text(),
-        false => Picture::new(heat, screen).text(),
+    if screen.moving {
+        Picture::new(&heat.newest(screen.map_columns()), screen).text()
+    } else {
+        Picture::new(heat, screen).text()
     }
 }
 
@@ -91,13 +93,15 @@ impl<'a> Picture<'a> {
         };
         let map = Map::new(heat, room);
         let fitting = room.columns / map.columns.len().max(1);
-        let width = match screen.moving {
-            true => 1,
-            false => fitting.clamp(1, COLUMN_WIDTH_MAX),
+        let width = if screen.moving {
+            1
+        } else {
+            fitting.clamp(1, COLUMN_WIDTH_MAX)
         };
-        let free = match screen.moving {
-            true => room.columns.saturating_sub(map.columns.len()),
-            false => 0,
+        let free = if screen.moving {
+            room.columns.saturating_sub(map.columns.len())
+        } else {
+            0
         };
         Picture {
             heat,
@@ -114,9 +118,10 @@ impl<'a> Picture<'a> {
         for line in self.lines() {
             let label = self.label(&line);
             let _ = write!(text, "{label:>LABEL_WIDTH$}");
-            match self.screen.colour {
-                true => self.push_colours(&mut text, &line),
-                false => self.push_characters(&mut text, &line),
+            if self.screen.colour {
+                self.push_colours(&mut text, &line);
+            } else {
+                self.push_characters(&mut text, &line);
             }
             text.push('\n');
         }
@@ -232,14 +237,13 @@ impl<'a> Picture<'a> {
 
     fn legend(&self) -> String {
         let mut ramp = String::new();
-        match self.screen.colour {
-            true => {
-                for colour in COLOURS {
-                    let _ = write!(ramp, "\x1b[48;5;{colour}m  ");
-                }
-                ramp += "\x1b[0m";
+        if self.screen.colour {
+            for colour in COLOURS {
+                let _ = write!(ramp, "\x1b[48;5;{colour}m  ");
             }
-            false => ramp.extend(CHARACTERS),
+            ramp += "\x1b[0m";
+        } else {
+            ramp.extend(CHARACTERS);
         }
         let most = thousands(self.shades.most());
         let in_flight = self.heat.in_flight();

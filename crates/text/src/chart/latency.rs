@@ -114,9 +114,10 @@ fn draw_axes(svg: &mut Svg, x: &Log, y: &Log, top: f64, bottom: f64) {
     for decade in x.decades() {
         let place = x.place(decade);
         svg.straight("grid", (place, top), (place, bottom));
-        let (place, name) = match decade < LEAST_NS {
-            true => (place.midpoint(x.place(LEAST_NS)), "below".to_owned()),
-            false => (place, decade_name(decade)),
+        let (place, name) = if decade < LEAST_NS {
+            (place.midpoint(x.place(LEAST_NS)), "below".to_owned())
+        } else {
+            (place, decade_name(decade))
         };
         svg.label("tick", place, bottom + 20.0, Anchor::Middle, &name);
     }

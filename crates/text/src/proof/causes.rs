@@ -29,9 +29,10 @@ impl Facts<'_> {
             )
         });
         let is_off = matches!(verdict, Verdict::NotKept | Verdict::CannotTell);
-        let causes = match is_late || (is_off && self.lateness.count() > 0) {
-            true => self.causes(),
-            false => self.distortions(),
+        let causes = if is_late || (is_off && self.lateness.count() > 0) {
+            self.causes()
+        } else {
+            self.distortions()
         };
         let told = late.into_iter().chain(outlasting).chain(causes);
         told.chain(self.unheld()).collect()

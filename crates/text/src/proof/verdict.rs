@@ -164,9 +164,10 @@ impl Facts<'_> {
         }
         if let Some(why) = &self.rule.why_nothing {
             let another = counters.beaten + counters.preempted > 0;
-            let verdict = match another {
-                true => Verdict::NotKept,
-                false => Verdict::Unproven,
+            let verdict = if another {
+                Verdict::NotKept
+            } else {
+                Verdict::Unproven
             };
             return Some((verdict, self.nothing(why)));
         }
@@ -214,9 +215,10 @@ impl Facts<'_> {
         let done: Vec<String> = done
             .map(|op| format!("{} {}", op.op, op.completed))
             .collect();
-        let done = match done.is_empty() {
-            true => "nothing".to_owned(),
-            false => done.join(", "),
+        let done = if done.is_empty() {
+            "nothing".to_owned()
+        } else {
+            done.join(", ")
         };
         let disk = &self.disk.name;
         format!("{why} (asked of {disk} since the start: {done})")

@@ -58,9 +58,10 @@ fn state(disk: &DiskFrame, theme: Theme) -> Cell {
         None => theme.good(),
     };
     let words: Vec<&str> = disk.conditions.iter().map(Condition::word).collect();
-    match words.is_empty() {
-        true => ("ok".to_owned(), style),
-        false => (words.join(", "), style),
+    if words.is_empty() {
+        ("ok".to_owned(), style)
+    } else {
+        (words.join(", "), style)
     }
 }
 

@@ -24,9 +24,10 @@ pub(super) fn count(value: f64) -> String {
 
 /// A rate in at most seven characters: all of its digits if they fit, or else as [`count`] writes it.
 pub(super) fn whole(value: f64) -> String {
-    match value < 9_999_999.5 {
-        true => format!("{value:.0}"),
-        false => count(value),
+    if value < 9_999_999.5 {
+        format!("{value:.0}")
+    } else {
+        count(value)
     }
 }
 

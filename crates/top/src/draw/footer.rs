@@ -55,9 +55,10 @@ fn prompt_footer(prompt: &Prompt, theme: Theme, width: usize) -> Footer {
         prompt.line.cursor(),
         width.saturating_sub(3),
     );
-    lines.push(match shown.is_empty() {
-        true => Line::from(vec![Span::raw("> "), Span::styled(EXAMPLE, theme.faint())]),
-        false => Line::raw(format!("> {shown}")),
+    lines.push(if shown.is_empty() {
+        Line::from(vec![Span::raw("> "), Span::styled(EXAMPLE, theme.faint())])
+    } else {
+        Line::raw(format!("> {shown}"))
     });
     match (&prompt.error, &prompt.sent) {
         (Some(error), _) => lines.extend(wrapped(error, width, |line| {

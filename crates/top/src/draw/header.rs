@@ -21,9 +21,10 @@ pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static
     lines.extend(frame.shards.iter().map(|shard| self::shard(shard, theme)));
     let notes = frame.notes.iter().map(|note| warning(note.clone(), theme));
     lines.extend(notes);
-    match wide {
-        true => lines.extend(by_reason(&frame.promises, theme)),
-        false => lines.extend(promises(&frame.promises, theme)),
+    if wide {
+        lines.extend(by_reason(&frame.promises, theme));
+    } else {
+        lines.extend(promises(&frame.promises, theme));
     }
     lines
 }
@@ -71,12 +72,11 @@ fn counted(disks: &[DiskFrame]) -> String {
 fn moment(moment: &Moment, theme: Theme) -> Span<'static> {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let at = seconds(moment.at.as_nanos());
-    match moment.is_over() {
-        true => Span::styled(format!("ENDED at {at:.1} s"), theme.warning()),
-        false => {
-            let lasts = seconds(moment.lasts.as_nanos());
-            Span::styled(format!("{at:.1} s of {lasts:.1} s"), theme.good())
-        }
+    if moment.is_over() {
+        Span::styled(format!("ENDED at {at:.1} s"), theme.warning())
+    } else {
+        let lasts = seconds(moment.lasts.as_nanos());
+        Span::styled(format!("{at:.1} s of {lasts:.1} s"), theme.good())
     }
 }
 

@@ -125,9 +125,10 @@ impl Canvas<'_> {
 
     fn shown(&self) -> &'static str {
         let mut disks = self.state.board().frame.disks.iter();
-        match disks.any(|disk| disk.layer == Layer::Volume) {
-            true => "volumes and disks",
-            false => "disks",
+        if disks.any(|disk| disk.layer == Layer::Volume) {
+            "volumes and disks"
+        } else {
+            "disks"
         }
     }
 

@@ -53,25 +53,25 @@ impl Places {
         let pools = at_least(TABLE_MIN, wants.pools.min(for_pools));
         let txgs = at_least(TABLE_MIN, wants.txgs.min(for_pools - pools));
         let below = below - pools - txgs;
-        let (rules, clients) = match wide {
-            true => (wants.rules.min(below), wants.clients.min(below)),
-            false => {
-                let clients = wants.clients.min((below / 3).max(TABLE_MIN));
-                let clients = if below >= clients + TABLE_MIN {
-                    clients
-                } else {
-                    0
-                };
-                (wants.rules.min(below - clients), clients)
-            }
+        let (rules, clients) = if wide {
+            (wants.rules.min(below), wants.clients.min(below))
+        } else {
+            let clients = wants.clients.min((below / 3).max(TABLE_MIN));
+            let clients = if below >= clients + TABLE_MIN {
+                clients
+            } else {
+                0
+            };
+            (wants.rules.min(below - clients), clients)
         };
         let header = column.take(header);
         let disks = column.take(disks);
         let pools = column.take(pools);
         let txgs = column.take(txgs);
-        let (rules, clients) = match wide {
-            true => beside(column.take(rules.max(clients))),
-            false => (column.take(rules), column.take(clients)),
+        let (rules, clients) = if wide {
+            beside(column.take(rules.max(clients)))
+        } else {
+            (column.take(rules), column.take(clients))
         };
         let left = area.bottom() - column.y - footer;
         Places {

@@ -76,9 +76,10 @@ impl Table<'_> {
         let Some(note) = self.note.as_ref().filter(|_| y < area.bottom()) else {
             return;
         };
-        let style = match self.rows.is_empty() {
-            true => theme.faint(),
-            false => theme.warning(),
+        let style = if self.rows.is_empty() {
+            theme.faint()
+        } else {
+            theme.warning()
         };
         let note = clip(note, usize::from(area.width - MARGIN));
         buffer.set_string(area.x + MARGIN, y, note, style);
@@ -87,9 +88,10 @@ impl Table<'_> {
 
 /// Draws the line at the top of a pane. The focused pane has a mark.
 pub(super) fn head_line(title: &str, focused: bool, area: Rect, buffer: &mut Buffer, theme: Theme) {
-    let (mark, style) = match focused {
-        true => ("▸", theme.focused()),
-        false => ("─", theme.title()),
+    let (mark, style) = if focused {
+        ("▸", theme.focused())
+    } else {
+        ("─", theme.title())
     };
     let width = usize::from(area.width);
     buffer.set_string(area.x, area.y, "─".repeat(width), theme.faint());

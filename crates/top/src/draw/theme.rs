@@ -14,17 +14,19 @@ impl Theme {
     }
 
     fn fore(self, colour: Color) -> Style {
-        match self.colour {
-            true => Style::new().fg(colour),
-            false => Style::new(),
+        if self.colour {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
         }
     }
 
     /// For lines, scales, and less important text.
     pub(super) fn faint(self) -> Style {
-        match self.colour {
-            true => self.fore(Color::DarkGray),
-            false => Style::new().add_modifier(Modifier::DIM),
+        if self.colour {
+            self.fore(Color::DarkGray)
+        } else {
+            Style::new().add_modifier(Modifier::DIM)
         }
     }
 

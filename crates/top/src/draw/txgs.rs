@@ -25,9 +25,12 @@ pub(super) fn row(txg: &TxgStats, theme: Theme) -> Vec<Cell> {
     let plain = |text: String| (text, Style::new());
     let unless_none = |span: Duration| time(Some(span.as_nanos()).filter(|ns| *ns > 0));
     let syncs = matches!(txg.state, TxgState::Syncing | TxgState::Committed);
-    let of_sync = |text: String| match syncs {
-        true => plain(text),
-        false => plain("-".to_owned()),
+    let of_sync = |text: String| {
+        if syncs {
+            plain(text)
+        } else {
+            plain("-".to_owned())
+        }
     };
     let seconds = txg.sync.as_nanos() as f64 / 1e9;
     let written = txg.disks.bytes_written;
@@ -40,9 +43,10 @@ pub(super) fn row(txg: &TxgStats, theme: Theme) -> Vec<Cell> {
         plain(unless_none(txg.wait)),
         plain(unless_none(txg.sync)),
         of_sync(nice_number(written)),
-        match seconds > 0.0 {
-            true => of_sync(whole(written as f64 / 1_024.0 / seconds)),
-            false => plain("-".to_owned()),
+        if seconds > 0.0 {
+            of_sync(whole(written as f64 / 1_024.0 / seconds))
+        } else {
+            plain("-".to_owned())
         },
     ]
 }

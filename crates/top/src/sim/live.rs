@@ -173,9 +173,10 @@ impl Behind {
 /// advance, so the size of a piece depends on how long the last piece took.
 fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualTime {
     let is_long = took > interval / PIECES;
-    let nanos = match is_long {
-        true => last.as_nanos() / 4,
-        false => last.as_nanos().saturating_mul(2),
+    let nanos = if is_long {
+        last.as_nanos() / 4
+    } else {
+        last.as_nanos().saturating_mul(2)
     };
     VirtualTime::from_nanos(nanos.clamp(1, PIECE_MOST.as_nanos()))
 }

@@ -51,12 +51,13 @@ fn steps(levels: &[Steps; 3], interval: &Interval) -> (u64, Vec<(u64, SecondCell
     let [seconds, coarse @ ..] = levels;
     let is_whole = |unit: u64| interval.step.is_multiple_of(unit) && start.is_multiple_of(unit);
     let reaches = |steps: &&Steps| is_whole(steps.bounds.unit) && steps.since() < seconds.since();
-    let level = match seconds.since() > start {
-        true => coarse
+    let level = if seconds.since() > start {
+        coarse
             .iter()
             .filter(reaches)
-            .min_by_key(|one| one.since().max(start)),
-        false => None,
+            .min_by_key(|one| one.since().max(start))
+    } else {
+        None
     };
     let (since, to, mut found) = match level {
         Some(level) => {

@@ -26,9 +26,10 @@ impl ClassStats {
         record(&mut self.total_wait, done.since(queued).as_nanos());
         record(&mut self.queue_wait, issued.since(queued).as_nanos());
         record(&mut self.disk_wait, done.since(issued).as_nanos());
-        let sizes = match joined {
-            true => &mut self.joined,
-            false => &mut self.alone,
+        let sizes = if joined {
+            &mut self.joined
+        } else {
+            &mut self.alone
         };
         record(sizes, length.into());
     }

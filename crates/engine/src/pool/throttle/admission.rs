@@ -122,9 +122,10 @@ impl Throttle {
             Policy::OpenZfs(_) => self.filled() <= self.marks.delay_above,
             Policy::Legacy(_) => false,
         };
-        let verdict = match free {
-            true => Verdict::Admitted,
-            false => self.hold_back(now, tx),
+        let verdict = if free {
+            Verdict::Admitted
+        } else {
+            self.hold_back(now, tx)
         };
         if verdict == Verdict::Admitted {
             self.assign(tx);
@@ -387,9 +388,10 @@ impl Throttle {
             Policy::None => self.stop(tx),
             Policy::OpenZfs(_) => {
                 self.admissions.dirty_delay += 1;
-                match self.filled() < self.marks.stop_at {
-                    true => self.delay(now, tx),
-                    false => self.stop(tx),
+                if self.filled() < self.marks.stop_at {
+                    self.delay(now, tx)
+                } else {
+                    self.stop(tx)
                 }
             }
             Policy::Legacy(legacy) => {

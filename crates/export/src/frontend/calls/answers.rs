@@ -95,9 +95,10 @@ impl Answers {
 
     /// Notes that `disks` disks must reply to a call.
     pub(super) fn expect(&self, call: &Call, disks: usize, mapped: Option<Mapped>) {
-        let caller = match self.listener.holds_signals() {
-            true => None,
-            false => Thread::that_calls(call, &self.listener).map(Arc::new),
+        let caller = if self.listener.holds_signals() {
+            None
+        } else {
+            Thread::that_calls(call, &self.listener).map(Arc::new)
         };
         let held = Held {
             left: disks,

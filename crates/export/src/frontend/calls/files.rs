@@ -94,10 +94,7 @@ impl Files {
         let asked = parts.iter().map(|part| OpSet::of(part.op));
         let asked = asked.fold(OpSet::EMPTY, OpSet::union);
         let disks = self.of_types(self.all(), |types| types.meets(asked));
-        match disks.is_empty() {
-            true => self.all(),
-            false => disks,
-        }
+        if disks.is_empty() { self.all() } else { disks }
     }
 
     /// The disks that must hold a call.

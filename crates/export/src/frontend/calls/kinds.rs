@@ -87,15 +87,16 @@ pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
                 op: Op::Write,
                 ..vector(Op::Write, Some(3), arguments)
             };
-            match arguments[5] as i32 & SYNCS != 0 {
-                true => vec![
+            if arguments[5] as i32 & SYNCS != 0 {
+                vec![
                     Part {
                         op: Op::Sync,
                         ..write
                     },
                     write,
-                ],
-                false => vec![write],
+                ]
+            } else {
+                vec![write]
             }
         }
         SystemCall::Read => vec![moves(Op::Read, 0, Range::Here { length: 2 })],

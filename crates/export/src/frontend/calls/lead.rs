@@ -145,9 +145,10 @@ impl Crew {
         let is_full = |it: &mut Threads| it.idle == 0 && it.all >= THREADS_MAX;
         let waited = self.freed.wait_timeout_while(threads, PATIENCE, is_full);
         let (mut threads, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match is_full(&mut threads) {
-            true => Err(Crowded),
-            false => Ok(threads.idle > 0),
+        if is_full(&mut threads) {
+            Err(Crowded)
+        } else {
+            Ok(threads.idle > 0)
         }
     }
 }

@@ -192,9 +192,10 @@ impl Receiver {
                 return Ok(Seen::Refused);
             }
         }
-        Ok(match found.is_empty() {
-            true => Seen::Other,
-            false => Seen::Held(found, mapped),
+        Ok(if found.is_empty() {
+            Seen::Other
+        } else {
+            Seen::Held(found, mapped)
         })
     }
 

@@ -144,9 +144,10 @@ impl<'a, 'b> Subject<'a, 'b> {
             return Ok(None);
         };
         let (base, name) = self.base(named, name, arguments);
-        let root = match named.is_inside {
-            true => base.clone(),
-            false => format!("/proc/{}/root", self.thread),
+        let root = if named.is_inside {
+            base.clone()
+        } else {
+            format!("/proc/{}/root", self.thread)
         };
         let name = Name {
             root,
@@ -246,9 +247,10 @@ pub(super) fn as_its_user<T>(
     match with_rights_of(&user, &look_up) {
         Err(Errno::ACCESS) => {
             user.groups = groups(thread);
-            match user.groups.is_empty() {
-                true => Err(Errno::ACCESS),
-                false => with_rights_of(&user, &look_up),
+            if user.groups.is_empty() {
+                Err(Errno::ACCESS)
+            } else {
+                with_rights_of(&user, &look_up)
             }
         }
         found => found,

@@ -48,9 +48,10 @@ impl Session {
     pub(crate) fn of_kernel(fd: OwnedFd) -> Result<Session, NotServed> {
         let is_unix = socket_domain(&fd) == Ok(AddressFamily::UNIX);
         let is_stream = socket_type(&fd) == Ok(SocketType::STREAM);
-        match is_unix && is_stream && getpeername(&fd).is_ok() {
-            true => Ok(Session::new(fd, Features::default())),
-            false => Err(NOT_SOCKET),
+        if is_unix && is_stream && getpeername(&fd).is_ok() {
+            Ok(Session::new(fd, Features::default()))
+        } else {
+            Err(NOT_SOCKET)
         }
     }
 }

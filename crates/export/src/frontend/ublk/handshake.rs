@@ -15,9 +15,10 @@ pub fn geometry(size: u64, (sector, block): (u32, u32), read_only: bool) -> Geom
         size,
         sector,
         block: block.max(sector),
-        access: match read_only {
-            true => Access::ReadOnly,
-            false => Access::ReadWrite,
+        access: if read_only {
+            Access::ReadOnly
+        } else {
+            Access::ReadWrite
         },
         longest_io: DATA_MAX,
         longest_range: RANGE_MAX,

@@ -71,9 +71,10 @@ impl Device {
     fn fail_arrived(&mut self) -> Arrival {
         while self.queue.next_event().is_some() {}
         self.queue.fail_held();
-        match self.queue.is_used() {
-            true => Arrival::Nothing,
-            false => Arrival::End,
+        if self.queue.is_used() {
+            Arrival::Nothing
+        } else {
+            Arrival::End
         }
     }
 
@@ -145,9 +146,10 @@ impl AsFd for Device {
 }
 
 fn arrived(any: bool) -> Arrival {
-    match any {
-        true => Arrival::Bytes,
-        false => Arrival::Nothing,
+    if any {
+        Arrival::Bytes
+    } else {
+        Arrival::Nothing
     }
 }
 

@@ -121,9 +121,10 @@ impl Blocking for DeviceStore {
 
     /// If the device cannot zero a range by unmapping it, the kernel writes zeroes.
     fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome {
-        let unmapped = match no_hole {
-            true => Err(rustix::io::Errno::OPNOTSUPP),
-            false => self.allocate(FallocateFlags::PUNCH_HOLE, offset, length),
+        let unmapped = if no_hole {
+            Err(rustix::io::Errno::OPNOTSUPP)
+        } else {
+            self.allocate(FallocateFlags::PUNCH_HOLE, offset, length)
         };
         match unmapped {
             Err(rustix::io::Errno::OPNOTSUPP) => {

@@ -92,10 +92,7 @@ impl Batch {
             }
         }
         let done = self.writes.iter().try_for_each(|run| run.write(medium));
-        let sync = |()| match self.sync {
-            true => medium.flush(),
-            false => Ok(()),
-        };
+        let sync = |()| if self.sync { medium.flush() } else { Ok(()) };
         Settled {
             outcome: done.and_then(sync),
             before: Some(before),

@@ -206,9 +206,10 @@ impl Cache {
     /// Makes the told writes reach the medium, although no flush covers them. If too much of the cache is not
     /// told, makes all writes reach it.
     pub(super) fn make_sure(&mut self) {
-        match self.untold > MOST / 2 {
-            true => self.make_all_sure(),
-            false => self.cover(self.told),
+        if self.untold > MOST / 2 {
+            self.make_all_sure();
+        } else {
+            self.cover(self.told);
         }
     }
 

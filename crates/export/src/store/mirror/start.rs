@@ -100,15 +100,14 @@ fn note(found: &[Found], stale: u64, differ: &[Range<u64>]) -> Option<String> {
         names(&|at| stale >> at & 1 == 1),
         names(&|at| stale >> at & 1 == 0),
     );
-    let why = match found
+    let why = if found
         .iter()
         .enumerate()
         .any(|(at, (side, ..))| stale >> at & 1 == 1 && !side.has_place())
     {
-        true => {
-            "no label says where it differs; if it is a block device, give the pool bitmap = \"FILE\""
-        }
-        false => "it has no label of this mirror, or an old one",
+        "no label says where it differs; if it is a block device, give the pool bitmap = \"FILE\""
+    } else {
+        "it has no label of this mirror, or an old one"
     };
     Some(format!(
         "up to {mib} MiB are copied from {from} to {to}: {why}"

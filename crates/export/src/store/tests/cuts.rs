@@ -104,9 +104,10 @@ fn a_write_is_not_torn_because_a_later_one_has_replaced_a_part() {
     for durable_trim in [false, true] {
         let mut store = lossy_ram(SIZE);
         let _ = store.write(0, &[1; 4096], false);
-        let _ = match durable_trim {
-            true => store.trim(1024, 1024, true),
-            false => store.write(1024, &[2; 1024], true),
+        let _ = if durable_trim {
+            store.trim(1024, 1024, true)
+        } else {
+            store.write(1024, &[2; 1024], true)
         };
         let keep_none = Cut {
             keep: Keep::None,

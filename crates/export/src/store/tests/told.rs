@@ -121,18 +121,19 @@ impl World {
         self.value += u8::from(!is_zero);
         let value = if is_zero { 0 } else { self.value };
         let bytes = vec![value; length as usize];
-        let change = match is_zero {
-            true => Change::Zero {
+        let change = if is_zero {
+            Change::Zero {
                 offset,
                 length,
                 fua,
                 last: true,
-            },
-            false => Change::Write {
+            }
+        } else {
+            Change::Write {
                 offset,
                 bytes: &bytes,
                 fua,
-            },
+            }
         };
         let (zio, asked) = self.ask(self.now, change);
         assert_eq!(asked == Asked::Later, fua);
