@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from attached import attach, can_attach, remains, sysfs  # noqa: F401 (a fixture)
-from conftest import BINARY, requires, run
+from conftest import BINARY, eventually, requires, run
 
 pytestmark = can_attach
 
@@ -25,6 +25,20 @@ def test_a_refusal_leaves_the_file_system_mounted(daemon, attach, tmp_path, opti
         assert os.path.ismount(tmp_path)
     (tmp_path / "file").touch()
     daemon.cli("detach", "d")
+    assert not os.path.ismount(tmp_path) and not remains()
+
+
+@requires("mkfs.ext4")
+def test_the_held_io_of_a_program_fails_before_its_file_system_is_unmounted(daemon, attach, tmp_path):
+    """A program that is stuck in a held I/O keeps the file system busy until `detach --fail-held` fails this I/O."""
+    daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop")
+    write = ["dd", "if=/dev/zero", f"of={tmp_path}/file", "bs=4k", "count=1", "conv=notrunc"]
+    run(*write, "oflag=sync")
+    daemon.cli("inject", "d", "--hang", "-T", "write", "--name", "stuck")
+    stuck = subprocess.Popen([*write, "oflag=direct"], stderr=subprocess.DEVNULL)
+    eventually(lambda: daemon.disk()["attachments"][0]["in_flight"] > 0)
+    daemon.cli("detach", "d", "--fail-held")
+    assert stuck.wait() == 1
     assert not os.path.ismount(tmp_path) and not remains()
 
 

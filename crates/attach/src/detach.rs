@@ -237,19 +237,29 @@ impl Detachment<'_> {
         is_ours(self.place, self.record)
     }
 
-    /// Unmounts the file system. A rule may hold the writes that unmounting causes. If the caller wants held
-    /// I/O to fail, this function makes these writes fail, and then unmounts again.
+    /// Unmounts the file system. A rule may hold the writes that unmounting causes, or an I/O of a program
+    /// that uses the file system until this I/O ends. If the caller wants held I/O to fail, this function makes
+    /// it fail, and then unmounts again.
     fn unmount(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let is_held = || begun.elapsed() >= CLOSING && self.in_flight() > 0;
         let fails = matches!(self.fails, Fails::Now);
         let gives_up = || (self.is_stopped)() || fails && is_held();
-        match file_system::unmount(self.record, &gives_up) {
-            Err(_) if fails && is_held() => {
-                self.fail_held_now()?;
-                file_system::unmount(self.record, self.is_stopped)
+        let unmounted = file_system::unmount(self.record, &gives_up);
+        if unmounted.is_ok() || !fails || self.in_flight() == 0 {
+            return unmounted;
+        }
+        self.fail_held_now()?;
+        let failed = Instant::now();
+        loop {
+            match file_system::unmount(self.record, self.is_stopped) {
+                // The program may need a moment to see the error and to end.
+                Err(_) if failed.elapsed() < CLOSING && !(self.is_stopped)() => {
+                    self.fail_held_now()?;
+                    thread::sleep(LOOK_EVERY);
+                }
+                unmounted => return unmounted,
             }
-            unmounted => unmounted,
         }
     }
 
