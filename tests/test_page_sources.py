@@ -84,7 +84,7 @@ def recording(serve, directory):
 def test_a_recording_answers_as_its_reports_do(recording, page):
     address = page("view", recording)
     source, clock = ask(address, "/v1/source"), ask(address, "/v1/clock")
-    assert source["kind"] == "recording" and source["devices"] == [{"layer": "disk", "name": "d"}]
+    assert source["kind"] == "recording" and source["devices"] == [{"layer": "disk", "name": "d", "over": []}]
     assert source["ended_ns"] is not None and source["trouble"] is None
     from_ns = clock["started_ns"] // 10**9 * 10**9
     said = ask(

@@ -55,7 +55,11 @@ def test_an_io_on_stacked_disks_counts_once_live_and_recorded(pair, directory, n
         assert (report["count"], left_out(report)[upper.name]) == (BLOCKS, [lower.name]), name
     each = recorded(f"{statistic}[device]")
     counts = {one["value"]: one["count"] for one in each["values"]}
-    assert counts == {upper.name: BLOCKS, lower.name: BLOCKS} and "not_in_sums" not in each
+    assert counts == {upper.name: BLOCKS, lower.name: BLOCKS}
+    assert (each["count"], left_out(each)[upper.name]) == (BLOCKS, [lower.name])
+    # A condition that only excludes devices names none.
+    others = recorded(f"disk.ops{CONDITIONS}[device!=nonesuch]")
+    assert (others["count"], left_out(others)[upper.name]) == (BLOCKS, [lower.name])
     # A disk that the user names is always counted.
     named = recorded(f"disk.ops{CONDITIONS}[device={upper.name}]")
     assert named["count"] == BLOCKS and "not_in_sums" not in named

@@ -115,9 +115,18 @@ impl Predicates {
         self.0.iter().map(|predicate| predicate.dimension)
     }
 
-    /// If there is a condition on devices, the user has named devices, and a sum leaves none of them out.
+    /// Whether the conditions name a device. A glob, and a condition that excludes devices, name none.
+    pub fn names_a_device(&self) -> bool {
+        self.0.iter().any(|predicate| {
+            predicate.dimension == Dimension::Device
+                && predicate.operator == Operator::Equal
+                && !predicate.text.contains(['*', '?', '['])
+        })
+    }
+
+    /// If the user has named devices, a sum leaves none of them out.
     pub fn name_devices(&self, left_out: &mut Vec<Stacked>) {
-        if self.dimensions().any(|of| of == Dimension::Device) {
+        if self.names_a_device() {
             left_out.clear();
         }
     }

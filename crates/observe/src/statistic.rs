@@ -135,10 +135,9 @@ impl Statistic {
         }
     }
 
-    /// Whether the statistic is about single devices: it is broken down by device, or has a condition on devices.
+    /// Whether the statistic is about single devices: it is broken down by device, or its conditions name one.
     pub fn names_devices(&self) -> bool {
-        let mut dimensions = self.predicates.dimensions().chain(self.breakdown());
-        dimensions.any(|of| of == Dimension::Device)
+        self.breakdown() == Some(Dimension::Device) || self.predicates.names_a_device()
     }
 
     /// Whether the conditions, all of which must be about devices, select the device with this name.

@@ -62,7 +62,7 @@ impl Earlier {
             None => unknown(NOT_COUNTED),
             Some(_) if has_conditions => unknown(NO_FACTS),
             Some(number) => InFlight {
-                zios: own.zios.map(|zios| zios + number),
+                zios: own.zios.map(|zios| zios.saturating_add(number)),
                 oldest_ns: Some(at_ns.saturating_sub(self.since_ns)),
                 device: Some(self.device.to_string()),
                 wait: Some(OLDER.to_owned()),

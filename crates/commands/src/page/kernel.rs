@@ -79,6 +79,16 @@ fn watch(
         let Some(seen) = source.next()? else {
             return Ok(());
         };
+        for name in &seen.appeared {
+            if !told
+                .source
+                .devices
+                .iter()
+                .any(|device| device.name == *name)
+            {
+                told.source.devices.push(of_kernel(name.clone()));
+            }
+        }
         for one in &seen.stacked {
             let devices = told.source.devices.iter_mut();
             let is_news =
@@ -99,13 +109,17 @@ fn watch(
     }
 }
 
-fn described(target: &Target) -> Described {
-    let names = target.names(Layer::Disk).into_iter();
-    let device = |name| SourceDevice {
+fn of_kernel(name: String) -> SourceDevice {
+    SourceDevice {
         layer: SourceLayer::Disk,
         name,
         over: Vec::new(),
-    };
+    }
+}
+
+fn described(target: &Target) -> Described {
+    let names = target.names(Layer::Disk).into_iter();
+    let device = of_kernel;
     Described {
         kind: SourceKind::Kernel,
         name: String::new(),

@@ -197,6 +197,7 @@ impl Recording {
             self.recorder
                 .mark(Event::Earlier, Some(&one.device), number, Some(&text));
         }
+        self.earlier.retain(|_, one| one.number != Some(0));
     }
 
     /// The I/Os in flight of all parts that are recorded. If those of a part are not known, a mark says so.
@@ -255,6 +256,9 @@ impl Recording {
                 None => layer.to_owned(),
             };
             complain(format_args!("dashpot: {} has vanished", device.name));
+            if let Some(earlier) = self.earlier.get_mut(&(layer, device.name.to_string())) {
+                earlier.number = Some(0);
+            }
             let device = Some(&*device.name);
             self.recorder
                 .mark(Event::Vanished, device, None, Some(&text));

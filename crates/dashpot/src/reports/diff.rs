@@ -121,9 +121,7 @@ impl Sides {
 
     /// Whether an I/O is compared: it meets the conditions, and is not also an I/O of the disk beneath.
     fn takes(&self, part: &Recorded, io: &FinishedIo) -> bool {
-        let mut dimensions = self.predicates.dimensions();
-        let is_named = dimensions.any(|of| of == Dimension::Device);
-        self.predicates.select(io) && (is_named || part.sums(io))
+        self.predicates.select(io) && (self.predicates.names_a_device() || part.sums(io))
     }
 
     fn each(&self, part: &Recorded, mut of: impl FnMut(&FinishedIo)) -> anyhow::Result<()> {

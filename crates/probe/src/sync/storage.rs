@@ -4,6 +4,7 @@
 //! belongs to no device. For such files, the mount says which file system it is, and which devices that has.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use dashpot_sys::Mount;
@@ -79,17 +80,28 @@ fn of_mount(pid: i32, path: &Path, status: &Statx) -> Option<Storage> {
 /// The mount of a file, and the directory in which its paths are found. A process may see other mounts than dashpot.
 fn mount_of(pid: i32, status: &Statx) -> Option<(Mount, PathBuf)> {
     let places = [
-        ("/proc/self/mountinfo".into(), "/".into()),
+        ("/proc/self/mountinfo".to_owned(), "/".to_owned()),
         (
             format!("/proc/{pid}/mountinfo"),
             format!("/proc/{pid}/root"),
         ),
     ];
     places.into_iter().find_map(|(list, root)| {
-        let mount = Mount::find(&fs::read(list).ok()?, status.stx_mnt_id)?;
+        let mount = Mount::find(&read_some(&list)?, status.stx_mnt_id)?;
         Some((mount, root.into()))
     })
 }
+
+/// A list of mounts, if it is not longer than any host needs: any user may make mounts.
+fn read_some(list: &str) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut some = fs::File::open(list).ok()?.take(MOUNTS_MAX);
+    some.read_to_end(&mut text).ok()?;
+    ((text.len() as u64) < MOUNTS_MAX).then_some(text)
+}
+
+/// The most bytes of a list of mounts.
+const MOUNTS_MAX: u64 = 4 << 20;
 
 fn on_mount(mount: &Mount) -> Option<Storage> {
     match &*mount.kind {

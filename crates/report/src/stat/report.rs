@@ -39,7 +39,7 @@ impl Report for StatReport {
     }
 
     fn makes_sums(&self) -> bool {
-        self.bars() != Bars::Busy && self.statistic.breakdown() != Some(Dimension::Device)
+        self.bars() != Bars::Busy
     }
 
     fn open(&mut self, _: &Surface) -> Pages {
@@ -48,18 +48,24 @@ impl Report for StatReport {
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
         let devices = self.devices(seen);
+        // The rows of devices are of all of them, but a disk over others is in no sum.
+        let summed: Vec<&DeviceInterval> = if self.makes_sums() {
+            seen.summed(self.statistic.layer).collect()
+        } else {
+            devices.clone()
+        };
         let unit = self.statistic.measure().map(Dimension::unit);
         vec![Box::new(Stat {
             statistic: self.statistic.to_string(),
             title: self.statistic.title(),
             at_ns: seen.at_ns,
             length: seen.length(),
-            all: Amount::of(&self.all(&devices), unit),
+            all: Amount::of(&self.all(&summed), unit),
             values: self.statistic.breakdown().map(|by| match self.bars() {
                 Bars::Busy => busy(by, &devices, surface),
                 _ => self.values(by, unit, &devices, surface),
             }),
-            in_flight: in_flight_of_all(devices),
+            in_flight: in_flight_of_all(summed),
             not_in_sums: self.not_in_sums(seen),
             lost: seen.lost,
             unmatched: seen.unmatched,
@@ -78,7 +84,8 @@ impl StatReport {
     fn devices<'a>(&self, seen: &'a Seen) -> Vec<&'a DeviceInterval> {
         let is_own = |name| self.bars() != Bars::Busy || self.statistic.selects_device(name);
         let layer = self.statistic.layer;
-        let devices: Vec<&DeviceInterval> = if self.makes_sums() {
+        let has_rows = self.statistic.breakdown() == Some(Dimension::Device);
+        let devices: Vec<&DeviceInterval> = if self.makes_sums() && !has_rows {
             seen.summed(layer).collect()
         } else {
             seen.at(layer).iter().collect()

@@ -206,8 +206,9 @@ impl Texts {
     }
 }
 
-/// The longest pause between two readings of an idle daemon, which remembers the I/Os that finish meanwhile.
-const PAUSE_MAX: Duration = Duration::from_millis(400);
+/// The longest pause between two readings of an idle daemon, which remembers the I/Os that finish meanwhile. A
+/// recorder that asks for the I/Os in flight at a seal waits longer than this for its answer.
+const PAUSE_MAX: Duration = Duration::from_millis(150);
 
 /// The maximum number of strings that are remembered.
 const KNOWN_MAX: usize = 4_096;

@@ -195,7 +195,10 @@ fn each(
         Layer::Kernel => SourceLayer::Kernel,
         _ => SourceLayer::Disk,
     };
-    let is_left_out = |device: &SourceDevice| device.layer == layer && !device.over.is_empty();
+    // Of calls and volumes, none is also an I/O of another device.
+    let may_count_twice = matches!(wanted.layer, Layer::Kernel | Layer::Disk | Layer::Store);
+    let is_left_out =
+        |device: &SourceDevice| may_count_twice && device.layer == layer && !device.over.is_empty();
     let mut stacked = memory.source().devices;
     stacked.retain(|device| !wanted.names_devices && is_left_out(device));
     let mut look = |io: &FinishedIo| {
