@@ -16,8 +16,6 @@ use crate::time::{Duration, Instant};
 use crate::zio::Outcome;
 
 impl Pool {
-    /// Moves the txgs one step further towards the disks, if a step is due. Returns whether it has moved
-    /// them.
     /// Ends the empty txgs that have passed since the pool last did something.
     #[inline]
     pub(crate) fn pass_idle_txgs(&mut self, now: Instant) {
@@ -29,6 +27,8 @@ impl Pool {
         }
     }
 
+    /// Moves the txgs one step further towards the disks, if a step is due. Returns whether it has moved
+    /// them.
     pub(super) fn advance_txgs(&mut self, step: &mut Step<'_>) -> bool {
         if self.throttle.wants_quiesce() {
             self.txgs.want_quiesce();

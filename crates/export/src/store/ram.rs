@@ -80,6 +80,9 @@ impl Ram {
                 self.punch(index, range);
             }
         }
+        if no_hole && !self.dense.is_empty() {
+            self.move_dense(1 + (length / CHUNK) as usize);
+        }
         let leaves = &mut self.leaves;
         self.slabs.tighten(|index, chunk| {
             if let Some(leaf) = leaves.get_mut(&(index / CHUNKS_PER_LEAF)) {
@@ -168,21 +171,24 @@ impl Ram {
     fn move_dense(&mut self, most: usize) {
         self.slabs.restock();
         for _ in 0..most {
-            if !self.slabs.has_room() {
-                return;
-            }
-            let Some(index) = self.dense.pop_front() else {
+            let Some(index) = self.dense.front().copied() else {
                 return;
             };
             let leaf = self.leaves.get_mut(&(index / CHUNKS_PER_LEAF));
             let place = leaf.map(|leaf| &mut leaf[(index % CHUNKS_PER_LEAF) as usize]);
             let Some(Some(chunk)) = place else {
+                self.dense.pop_front();
                 continue;
             };
             let dense = |number: &u32| self.sparse.is_dense(*number);
             let Some(number) = chunk.as_sparse().filter(dense) else {
+                self.dense.pop_front();
                 continue;
             };
+            if !self.slabs.has_room() {
+                return;
+            }
+            self.dense.pop_front();
             let mut to = self.slabs.take(index);
             for page in self.sparse.pages(number, 0..CHUNK as usize) {
                 let from = &self.sparse.bytes(number)[page.clone()];
