@@ -73,3 +73,21 @@ def test_two_stacked_disks_are_refused_as_a_disk_and_its_partition_are(pair, dir
     assert why in dashpot("quantize", *both, "--for", "1s", code=1).stderr
     dashpot("record", "-k", "--for", "100ms", "-o", directory / "recording")
     assert why in dashpot("quantize", "--in", directory / "recording", *both, code=1).stderr
+
+
+def test_disks_over_several_levels_and_parts_are_refused_too(pair):
+    middle, lower = pair
+    with loop_over(middle.path) as upper:
+        why = f"{upper.name} is over {lower.name}, so its I/O would be counted twice"
+        both = ["-d", lower.name, "-d", upper.name]
+        assert why in dashpot("quantize", *both, "--for", "1s", code=1).stderr
+
+
+def test_a_sum_of_what_is_in_flight_leaves_out_the_upper_disk(pair, directory, nothing_left):
+    upper, lower = pair
+    page = directory / "quantize.html"
+    dashpot("quantize", "--for", "100ms", "-k", "--html", page)
+    assert f"not in the sums: {upper.name} (over {lower.name})" in page.read_text()
+    for report in (["iolatency", "0.1", "1"], ["quantize", "--for", "100ms"]):
+        seen = json.loads(dashpot(*report, "--by", "device", "-k", "--json").stdout)
+        assert left_out(seen)[upper.name] == [lower.name], report

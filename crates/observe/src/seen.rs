@@ -83,6 +83,13 @@ pub struct Stacked {
     pub over: Vec<String>,
 }
 
+impl Stacked {
+    /// Whether this is the device of a layer.
+    pub fn is_of(&self, layer: Layer, device: &str) -> bool {
+        self.layer == layer && self.device == device
+    }
+}
+
 impl fmt::Display for Stacked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (over {})", self.device, self.over.join(", "))
@@ -160,7 +167,7 @@ impl Seen {
         let devices = self.at(layer).iter();
         devices.filter(move |interval| {
             let mut stacked = self.stacked.iter();
-            !stacked.any(|one| one.layer == layer && one.device == interval.device)
+            !stacked.any(|one| one.is_of(layer, &interval.device))
         })
     }
 

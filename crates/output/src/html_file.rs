@@ -69,8 +69,13 @@ impl HtmlFile {
         }
     }
 
-    /// Writes the file.
-    pub fn publish(mut self, svg: Option<String>, is_whole: bool) -> anyhow::Result<()> {
+    /// Writes the file. The notes are what a reader of the figures has to know.
+    pub fn publish(
+        mut self,
+        svg: Option<String>,
+        is_whole: bool,
+        notes: &[String],
+    ) -> anyhow::Result<()> {
         let facts = &mut self.document.facts;
         facts.push(("source", self.source.to_owned()));
         if let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
@@ -82,6 +87,7 @@ impl HtmlFile {
         if let Some(lost) = self.lost {
             facts.push(("events lost", thousands(lost)));
         }
+        facts.extend(notes.iter().map(|note| ("note", note.clone())));
         if !is_whole {
             let words = "the source has failed: the report ends before its time";
             facts.push(("end", words.to_owned()));
@@ -104,7 +110,7 @@ pub fn save<T: Serialize>(file: Option<HtmlFile>, text: &str, pages: &[T]) -> an
     let pages = pages.iter().map(serde_json::to_value);
     file.document.pages = pages.collect::<Result<_, _>>()?;
     text.clone_into(&mut file.document.text);
-    file.publish(None, true)
+    file.publish(None, true, &[])
 }
 
 /// The command line of this program, quoted for a shell, without the option that names the file.

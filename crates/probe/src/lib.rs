@@ -33,6 +33,6 @@ pub use io::{Comm, Io, Rwbs, Submitter};
 pub use options::{Options, Start};
 pub use record::{Record, What};
 pub use roster::{Changes, Gone, Known, Roster};
-pub use stack::{UNKNOWN as UNKNOWN_DISK, devices_beneath, disks_beneath};
+pub use stack::{UNKNOWN as UNKNOWN_DISK, all_beneath, devices_beneath};
 pub use sync::{FileId, Storage, Sync, SyncCall, SyncTracer};
 pub use tracer::{Progress, Tracer};

@@ -1,59 +1,81 @@
 //! The disks beneath a disk. The device mapper and md pass I/Os on to disks, and a loop device reads and writes
 //! a file, which may be on a disk. So one I/O may happen on two disks.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use dashpot_sys::Mount;
+
 use crate::device::{Device, Number, SYS, list, number, stat_number};
 
-/// The names of the whole disks directly beneath a device.
-pub fn disks_beneath(device: &Device) -> Vec<String> {
+/// The devices beneath a device on all levels. A partition is over what its disk is over.
+pub fn all_beneath(device: &Device) -> Vec<Device> {
     let sys = Path::new(SYS);
-    beneath(sys, device, &list(sys).unwrap_or_default())
+    let all = list(sys).unwrap_or_default();
+    let find = |number: Number| all.iter().find(|one| one.number == number);
+    let mut found: Vec<Device> = Vec::new();
+    let mut above = vec![device.disk];
+    while let Some(upper) = above.pop() {
+        for below in numbers_beneath(sys, upper).filter_map(find) {
+            if !found.iter().any(|known| known.number == below.number) {
+                above.push(below.disk);
+                found.push(below.clone());
+            }
+        }
+    }
+    found
 }
 
 /// The devices directly beneath a device, to which it passes its I/Os on. A partition passes them on as its disk
 /// does. The disk of a loop device's file is not among them.
 pub fn devices_beneath(above: Number) -> Vec<Number> {
-    directly_beneath(Path::new(SYS), above)
+    slaves(&home(Path::new(SYS), above)).collect()
 }
 
-fn directly_beneath(sys: &Path, above: Number) -> Vec<Number> {
-    let home = sys.join(format!("dev/block/{}:{}", above.major, above.minor));
-    let disk = if home.join("partition").exists() {
+/// The directory of a disk, or of a partition's disk.
+fn home(sys: &Path, number: Number) -> PathBuf {
+    let home = sys.join(format!("dev/block/{}:{}", number.major, number.minor));
+    if home.join("partition").exists() {
         home.join("..")
     } else {
         home
-    };
-    let slaves = fs::read_dir(disk.join("slaves")).into_iter().flatten();
+    }
+}
+
+fn slaves(home: &Path) -> impl Iterator<Item = Number> + use<> {
+    let slaves = fs::read_dir(home.join("slaves")).into_iter().flatten();
     let slaves = slaves.flatten();
-    slaves.filter_map(|entry| number(&entry.path())).collect()
+    slaves.filter_map(|entry| number(&entry.path()))
+}
+
+/// The known devices directly beneath a disk, with the disk of a loop device's file.
+fn numbers_beneath(sys: &Path, above: Number) -> impl Iterator<Item = Number> + use<> {
+    let home = home(sys, above);
+    let held = match holder(&home) {
+        Holder::Disk(number) => Some(number),
+        Holder::None | Holder::Unknown => None,
+    };
+    slaves(&home).chain(held)
 }
 
 /// The names of the whole disks directly beneath a device, sorted; empty if there are none. If a loop device has
 /// a file of which the disk is not known, [`UNKNOWN`] stands for the disk.
 pub(crate) fn beneath(sys: &Path, device: &Device, all: &[Device]) -> Vec<String> {
-    let home = sys.join("class/block").join(&device.name);
     let whole = |number: Number| {
         let own = all.iter().find(|one| one.number == number)?;
         let disk = all.iter().find(|one| one.number == own.disk)?;
         Some(disk.name.clone())
     };
-    let slaves = fs::read_dir(home.join("slaves")).into_iter().flatten();
-    let slaves = slaves.flatten().filter_map(|entry| {
-        let name = entry.file_name();
-        let slave = all.iter().find(|one| *one.name == *name)?;
-        whole(slave.number)
+    let home = home(sys, device.disk);
+    let mut names: Vec<String> = slaves(&home).filter_map(whole).collect();
+    names.extend(match holder(&home) {
+        Holder::None => None,
+        Holder::Disk(number) => whole(number).or(Some(UNKNOWN.to_owned())),
+        Holder::Unknown => Some(UNKNOWN.to_owned()),
     });
-    let mut names: Vec<String> = slaves.collect();
-    names.extend(
-        match file_of(&home).map_or(Holder::None, |file| holder(&file)) {
-            Holder::None => None,
-            Holder::Disk(number) => whole(number).or(Some(UNKNOWN.to_owned())),
-            Holder::Unknown => Some(UNKNOWN.to_owned()),
-        },
-    );
     names.sort_unstable();
     names.dedup();
     names
@@ -68,21 +90,36 @@ enum Holder {
     Unknown,
 }
 
+/// What has the file of a loop device; nothing has one of another device.
+fn holder(home: &Path) -> Holder {
+    file_of(home).map_or(Holder::None, |file| holder_of(&file))
+}
+
 /// The file of a loop device.
 fn file_of(home: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(home.join("loop/backing_file")).ok()?;
-    Some(PathBuf::from(text.strip_suffix('\n').unwrap_or(&text)))
+    let text = fs::read(home.join("loop/backing_file")).ok()?;
+    let path = text.strip_suffix(b"\n").unwrap_or(&text);
+    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 /// The disk of a file. The kernel's path is one of the mount namespace in which the file was opened, so a path
 /// that leads nowhere here says nothing.
-fn holder(file: &Path) -> Holder {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+fn holder_of(file: &Path) -> Holder {
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
     let mount = mount_of(&mounts, file);
-    let is_on = |kinds: &[&str]| mount.is_some_and(|mount| kinds.contains(&mount.kind));
-    // To ask a server for the file could take for ever.
+    let is_on = |kinds: &[&str]| {
+        let kind = mount.as_ref().map(|mount| &*mount.kind);
+        kind.is_some_and(|kind| kinds.contains(&kind))
+    };
     if is_on(&REMOTE) {
         return Holder::None;
+    }
+    // The program that serves the file system may never answer.
+    if mount
+        .as_ref()
+        .is_some_and(|mount| mount.kind.starts_with("fuse"))
+    {
+        return source_of(mount.as_ref());
     }
     let Ok(found) = fs::metadata(file) else {
         return Holder::Unknown;
@@ -98,44 +135,33 @@ fn holder(file: &Path) -> Holder {
         return Holder::Disk(number);
     }
     // btrfs has a number of its own for each subvolume. The mount names its disk.
-    let source = mount.and_then(|mount| fs::metadata(mount.source).ok());
+    source_of(mount.as_ref())
+}
+
+/// The disk that a file system was mounted from.
+fn source_of(mount: Option<&Mount>) -> Holder {
+    let source = mount.filter(|mount| mount.source.starts_with("/dev"));
+    let source = source.and_then(|mount| fs::metadata(&mount.source).ok());
     match source.filter(|source| source.file_type().is_block_device()) {
         Some(source) => Holder::Disk(stat_number(source.rdev())),
         None => Holder::Unknown,
     }
 }
 
-/// A line of the list of mounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mount<'a> {
-    kind: &'a str,
-    source: &'a str,
-}
-
 /// The mount that has a file: the last of those with the longest place.
-fn mount_of<'a>(mounts: &'a str, file: &Path) -> Option<Mount<'a>> {
-    let each = mounts.lines().filter_map(|line| {
-        let (front, back) = line.split_once(" - ")?;
-        // A place with a space has it as \040; the files of loop devices are rarely there, and their own
-        // number then still tells their disk.
-        let place = Path::new(front.split(' ').nth(4)?);
-        let mut back = back.split(' ');
-        let mount = Mount {
-            kind: back.next()?,
-            source: back.next()?,
-        };
-        file.starts_with(place)
-            .then(|| (place.components().count(), mount))
-    });
-    each.max_by_key(|(depth, _)| *depth).map(|(_, mount)| mount)
+fn mount_of(mounts: &[u8], file: &Path) -> Option<Mount> {
+    let own = Mount::all(mounts).filter(|mount| file.starts_with(&mount.point));
+    own.max_by_key(|mount| mount.point.components().count())
 }
 
 /// Stands for the disk of a file that cannot be placed.
 pub const UNKNOWN: &str = "an unknown disk";
 /// File systems that keep files in memory.
 const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// File systems that keep files on another host.
-const REMOTE: [&str; 7] = ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "virtiofs"];
+/// File systems that keep files on another host. To ask them for a file could take for ever.
+const REMOTE: [&str; 9] = [
+    "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "virtiofs", "lustre", "afs",
+];
 
 #[cfg(test)]
 mod tests {
@@ -146,11 +172,17 @@ mod tests {
         let mounts = "1 0 253:1 / / rw shared:1 - ext4 /dev/vda1 rw\n\
                       2 1 0:30 / /data rw - tmpfs none rw\n\
                       3 1 0:31 / /data rw - btrfs /dev/vdb rw\n\
-                      4 1 0:32 / /database rw - tmpfs none rw\n";
-        let source = |file: &str| mount_of(mounts, Path::new(file)).map(|mount| mount.source);
-        assert_eq!(source("/data/disk.img"), Some("/dev/vdb"));
-        assert_eq!(source("/database/disk.img"), Some("none"));
-        assert_eq!(source("/disk.img"), Some("/dev/vda1"));
+                      4 1 0:32 / /database rw - tmpfs none rw\n\
+                      5 1 0:33 / /data/a\\040b rw - fuse.sshfs host: rw\n";
+        let source = |file: &str| {
+            let mount = mount_of(mounts.as_bytes(), Path::new(file));
+            mount.map(|mount| mount.source.display().to_string())
+        };
+        let is_on = |file: &str, place: &str| assert_eq!(source(file).as_deref(), Some(place));
+        is_on("/data/disk.img", "/dev/vdb");
+        is_on("/database/disk.img", "none");
+        is_on("/disk.img", "/dev/vda1");
+        is_on("/data/a b/disk.img", "host:");
     }
 
     #[test]
@@ -169,7 +201,8 @@ mod tests {
         let part = sys.path().join("dev/block/259:0");
         std::os::unix::fs::symlink(disk.join("md0p1"), part).expect("a link");
         let beneath = |major, minor| {
-            let mut numbers = directly_beneath(sys.path(), Number { major, minor });
+            let numbers = numbers_beneath(sys.path(), Number { major, minor });
+            let mut numbers: Vec<Number> = numbers.collect();
             numbers.sort_unstable();
             numbers
         };
@@ -181,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_disk_of_a_file_is_known_or_said_to_be_unknown() {
-        assert_eq!(holder(Path::new("/nowhere/disk.img")), Holder::Unknown);
-        assert_eq!(holder(Path::new("/dev/null")), Holder::None);
+        assert_eq!(holder_of(Path::new("/nowhere/disk.img")), Holder::Unknown);
+        assert_eq!(holder_of(Path::new("/dev/null")), Holder::None);
     }
 }

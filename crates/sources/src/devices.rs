@@ -1,7 +1,7 @@
 //! The kernel's devices that the user names.
 
 use anyhow::bail;
-use dashpot_probe::{Device, disks_beneath};
+use dashpot_probe::{Device, all_beneath};
 
 /// Whether `words` cannot be the name of a daemon's disk or volume. The name of a volume contains a '/', but
 /// does not begin with one.
@@ -33,12 +33,10 @@ pub(crate) fn find_all(words: &[String]) -> anyhow::Result<Vec<Device>> {
         devices.push(device);
     }
     for device in &devices {
-        let below = disks_beneath(device);
-        if let Some(below) = below
-            .iter()
-            .find(|below| devices.iter().any(|one| one.name == **below))
-        {
-            bail!("{}", twice(&device.name, below));
+        let below = all_beneath(device);
+        let is_below = |one: &&Device| below.iter().any(|below| shares_sectors(one, below));
+        if let Some(below) = devices.iter().find(is_below) {
+            bail!("{}", twice(&device.name, &below.name));
         }
     }
     Ok(devices)

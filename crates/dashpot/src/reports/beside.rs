@@ -5,18 +5,6 @@ use dashpot_export::{complain, complain_lines};
 use dashpot_observe::{Length, Seen, Stacked, VanishedDevice, unplaced_calls};
 use dashpot_report::report::Tells;
 
-/// Warns about devices that have vanished in the last shown interval.
-fn warn_of_vanished(devices: &[VanishedDevice]) {
-    for device in devices {
-        let then = device.warning();
-        let then = then.as_deref().unwrap_or("the report has it up to then");
-        complain(format_args!(
-            "dashpot: {} has vanished; {then}",
-            device.name
-        ));
-    }
-}
-
 /// The warnings that are still to be printed, and the sums that are printed at the end.
 #[derive(Debug)]
 pub(super) struct Beside {
@@ -37,6 +25,8 @@ pub(super) struct Beside {
     unplaced: u64,
     /// The devices of which it was last said that the sums leave them out.
     stacked: Vec<String>,
+    /// The first of the messages, each once, for the report's file.
+    notes: Vec<String>,
 }
 
 impl Beside {
@@ -50,6 +40,28 @@ impl Beside {
             lossy: 0,
             unplaced: 0,
             stacked: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The messages that a reader of the report's file needs, too.
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn tell(&mut self, message: String) {
+        complain(format_args!("{message}"));
+        if self.notes.len() < NOTES_MAX && !self.notes.contains(&message) {
+            self.notes.push(message);
+        }
+    }
+
+    /// Tells of devices that have vanished in the last shown interval.
+    fn say_vanished(&mut self, devices: &[VanishedDevice]) {
+        for device in devices {
+            let then = device.warning();
+            let then = then.as_deref().unwrap_or("the report has it up to then");
+            self.tell(format!("dashpot: {} has vanished; {then}", device.name));
         }
     }
 
@@ -61,16 +73,18 @@ impl Beside {
         }
         self.say_unplaced(seen);
         let now: Vec<String> = stacked.iter().map(Stacked::to_string).collect();
-        for device in now.iter().filter(|now| !self.stacked.contains(now)) {
-            complain(format_args!("dashpot: not in the sums: {device}"));
+        for device in &now {
+            if !self.stacked.contains(device) {
+                self.tell(format!("dashpot: not in the sums: {device}"));
+            }
         }
         self.stacked = now;
         for device in &seen.appeared {
-            complain(format_args!(
+            self.tell(format!(
                 "dashpot: {device} has appeared; the report has it from its first I/O"
             ));
         }
-        warn_of_vanished(&seen.vanished);
+        self.say_vanished(&seen.vanished);
     }
 
     fn say_length(&mut self, length: &Length) {
@@ -90,7 +104,7 @@ impl Beside {
             // The source of single I/Os has no intervals.
             calls if self.each && seen.span.elapsed_ns() > 0 => {
                 let calls = unplaced_calls(calls);
-                complain(format_args!("{calls} in this interval: {WHY}"));
+                self.tell(format!("{calls} in this interval: {WHY}"));
             }
             calls => self.unplaced += calls,
         }
@@ -103,7 +117,7 @@ impl Beside {
         self.lost += events;
         self.lossy += 1;
         if self.each {
-            complain(format_args!(
+            self.tell(format!(
                 "WARNING: lost {events} events in this interval: it shows too little I/O"
             ));
         }
@@ -111,26 +125,28 @@ impl Beside {
 
     /// Prints how many intervals were missed and how many events were lost in all, and how many sync calls were on
     /// unknown devices, unless that has been printed for each interval.
-    pub(super) fn sum_up(&self) {
+    pub(super) fn sum_up(&mut self) {
         if self.unplaced > 0 {
             let calls = unplaced_calls(self.unplaced);
-            complain(format_args!("{calls}: {WHY}"));
+            self.tell(format!("{calls}: {WHY}"));
         }
         if self.missed > 0 {
             let missed = self.missed;
-            complain(format_args!(
+            self.tell(format!(
                 "{missed} intervals were missed in all: the intervals after them are longer, and \
                  include the I/O of the missed ones."
             ));
         }
         if self.lossy > u64::from(self.each) {
             let (events, intervals) = (self.lost, self.lossy);
-            complain(format_args!(
+            self.tell(format!(
                 "WARNING: lost {events} events in {intervals} intervals"
             ));
         }
     }
 }
 
+/// More different messages than these say nothing new.
+const NOTES_MAX: usize = 100;
 /// The place where a user learns why a call's device is unknown.
 const WHY: &str = "docs/observe.md, 'Sync calls', says why";

@@ -119,7 +119,7 @@ impl<O: Out> Showing<O> {
         let pages = self.report.close(is_whole, &self.surface());
         self.put(&pages)?;
         match self.files.html.take() {
-            Some(html) => html.publish(svg, is_whole),
+            Some(html) => html.publish(svg, is_whole, self.beside.notes()),
             None => Ok(()),
         }
     }

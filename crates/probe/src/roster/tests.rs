@@ -12,7 +12,7 @@ struct Sys(tempfile::TempDir);
 impl Sys {
     fn new() -> Sys {
         let sys = Sys(tempfile::tempdir().expect("a directory"));
-        for path in ["class/block", "kernel"] {
+        for path in ["class/block", "dev/block", "kernel"] {
             fs::create_dir_all(sys.0.path().join(path)).expect("a directory");
         }
         sys.count(1);
@@ -34,9 +34,13 @@ impl Sys {
         ] {
             fs::write(home.join(file), text + "\n").expect("a file");
         }
-        let link = self.0.path().join("class/block").join(name);
-        if !link.exists() {
-            symlink(home, link).expect("a link");
+        for link in [
+            format!("class/block/{name}"),
+            format!("dev/block/7:{minor}"),
+        ] {
+            let link = self.0.path().join(link);
+            let _ = fs::remove_file(&link);
+            symlink(&home, link).expect("a link");
         }
     }
 

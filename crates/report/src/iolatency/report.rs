@@ -55,7 +55,7 @@ impl Report for IolatencyReport {
     }
 
     fn makes_sums(&self) -> bool {
-        self.by != Some(Dimension::Device)
+        true
     }
 
     fn open(&mut self, _: &Surface) -> Pages {
@@ -68,11 +68,7 @@ impl Report for IolatencyReport {
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
         let mut places: Vec<&DeviceInterval> = Vec::new();
-        for device in self
-            .layers
-            .iter()
-            .flat_map(|layer| self.devices(seen, *layer))
-        {
+        for device in self.layers.iter().flat_map(|layer| seen.summed(*layer)) {
             // The layers `disk` and `store` have the same devices, which count only once.
             if !places.iter().any(|known| std::ptr::eq(*known, device)) {
                 places.push(device);
@@ -107,10 +103,10 @@ impl Report for IolatencyReport {
 impl IolatencyReport {
     /// The devices of a layer that the report shows, each for itself or in a sum.
     fn devices<'a>(&self, seen: &'a Seen, layer: Layer) -> Vec<&'a DeviceInterval> {
-        if self.makes_sums() {
-            seen.summed(layer).collect()
-        } else {
+        if self.by == Some(Dimension::Device) {
             seen.at(layer).iter().collect()
+        } else {
+            seen.summed(layer).collect()
         }
     }
 

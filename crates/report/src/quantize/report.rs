@@ -42,7 +42,7 @@ impl Report for QuantizeReport {
     }
 
     fn makes_sums(&self) -> bool {
-        !self.by_disk
+        true
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
@@ -53,20 +53,17 @@ impl Report for QuantizeReport {
 
 impl QuantizeReport {
     fn page(&self, layer: Layer, seen: &Seen, surface: &Surface) -> Quantize {
-        let devices: Vec<&DeviceInterval> = if self.by_disk {
-            seen.at(layer).iter().collect()
-        } else {
-            seen.summed(layer).collect()
-        };
+        let summed: Vec<&DeviceInterval> = seen.summed(layer).collect();
         Quantize {
             layer: (self.layers.len() > 1).then_some(layer),
             length: seen.length(),
             scope: if self.by_disk {
-                Scope::Disks(devices.iter().map(|one| self.disk(one, layer)).collect())
+                let disks = seen.at(layer).iter();
+                Scope::Disks(disks.map(|one| self.disk(one, layer)).collect())
             } else {
-                Scope::Total(self.aggregate(&devices, layer))
+                Scope::Total(self.aggregate(&summed, layer))
             },
-            in_flight: in_flight_of_all(devices),
+            in_flight: in_flight_of_all(summed),
             not_in_sums: self.not_in_sums(seen),
             lost: seen.lost,
             unmatched: seen.unmatched,

@@ -11,8 +11,9 @@ use crate::earlier::Earlier;
 
 impl Recorded {
     /// The earlier I/Os of a device that were in flight at the end of a period: those that the next mark counts
-    /// or, at the end of a session, the last one. Recordings of older versions have no such marks.
-    pub(super) fn earlier(&self, device: &str, period: Period) -> Option<Earlier> {
+    /// or, at the end of a session, the last one. Also returns the last moment of the period at which they were seen
+    /// in flight. Recordings of older versions have no such marks.
+    pub(super) fn earlier(&self, device: &str, period: Period) -> Option<(Earlier, u64)> {
         let last_ns = period.to_ns.saturating_sub(1);
         // The recorder looks for the I/Os in flight a moment after its mark for the end.
         let mut begun = self.sessions.iter().rev();
@@ -25,11 +26,12 @@ impl Recorded {
         let mut later = own.clone().filter(|mark| mark.at_ns >= last_ns);
         let mark = later.next().or_else(|| own.next_back())?;
         let since_ns = mark.at_ns.saturating_sub(age_of(mark, layer)?);
-        Some(Earlier {
+        let earlier = Earlier {
             device: device.into(),
             number: mark.n.map(i64::unsigned_abs),
             since_ns,
-        })
+        };
+        Some((earlier, period.to_ns.min(session.to_ns)))
     }
 }
 

@@ -14,8 +14,8 @@ use crate::owner::Owner;
 pub(super) struct History {
     /// The devices that were watched, by layer.
     pub(super) devices: BTreeSet<(Layer, String)>,
-    /// The kernel's disks that are over others.
-    pub(super) stacked: Vec<Stacked>,
+    /// The kernel's disks that are over others, and when the recorder found it.
+    pub(super) stacked: Vec<(u64, Stacked)>,
     /// The facts that are known about the I/Os of disks, which may be the kernel's or a daemon's; `None` if no
     /// disk was watched.
     pub(super) disks: Option<Knows>,
@@ -37,7 +37,10 @@ impl History {
                 Event::Began => history.begin(mark.at_ns),
                 Event::Ended | Event::Stopped => history.end(mark.at_ns),
                 Event::Watched => history.watched(mark),
-                Event::Stacked => history.stacked.extend(stacked_of(mark)),
+                Event::Stacked => {
+                    let own = stacked_of(mark).map(|own| (mark.at_ns, own));
+                    history.stacked.extend(own);
+                }
                 Event::WatchEnded => history.ends.extend(end_of(mark)),
                 Event::Cut => history.cut = Some(mark.text.clone().unwrap_or_default()),
                 _ => {}

@@ -110,7 +110,7 @@ impl<'a> RecordedIntervals<'a> {
             ..Seen::default()
         };
         seen.add(self.recorded.layer(), devices.collect());
-        seen.stacked = self.recorded.stacked();
+        seen.stacked = self.recorded.stacked_in(period);
         self.question.predicates.name_devices(&mut seen.stacked);
         Ok(seen)
     }
@@ -119,9 +119,10 @@ impl<'a> RecordedIntervals<'a> {
 impl RecordedIntervals<'_> {
     /// Adds a device's I/Os in flight that began before the recorder's watch.
     fn with_earlier(&self, own: InFlight, device: &str, period: Period) -> InFlight {
-        let has_conditions = !self.question.predicates.is_empty();
+        let has_conditions =
+            !self.question.predicates.is_empty() || self.recorded.conditions().is_some();
         match self.recorded.earlier(device, period) {
-            Some(all) => all.add_to(own, has_conditions, period.to_ns),
+            Some((all, at_ns)) => all.add_to(own, has_conditions, at_ns),
             None => own,
         }
     }

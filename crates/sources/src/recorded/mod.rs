@@ -14,6 +14,7 @@ mod owners;
 mod pauses;
 mod period;
 mod spans;
+mod stacked;
 #[cfg(test)]
 mod tests;
 

@@ -14,7 +14,7 @@ impl Recorded {
     /// Prints which parts of the period are missing. `counts` is true if the per-second counts answer the
     /// question.
     pub fn tell_gaps(&self, counts: bool) {
-        if let Some(cut) = self.cut.as_ref().filter(|cut| !cut.is_empty()) {
+        if let Some(cut) = self.conditions() {
             complain(format_args!(
                 "The recording is a part of another one, with I/Os of {cut} only."
             ));

@@ -11,7 +11,6 @@ use dashpot_cli::reports::PeriodArgs;
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question, Stacked};
-use dashpot_probe::UNKNOWN_DISK;
 use dashpot_recording::{
     Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, Second, column,
 };
@@ -19,7 +18,7 @@ use dashpot_rules::ParseError;
 
 use super::history::{History, layer_of, sessions_of};
 use super::spans::{Counted, Period, SECOND_NS};
-use crate::devices::twice;
+use super::stacked::LeftOut;
 use crate::known::check_known;
 use crate::owner::Owner;
 
@@ -34,7 +33,7 @@ pub struct Recorded {
     /// The devices that the user has named, or all recorded devices if the user has named none.
     pub(super) names: Vec<String>,
     /// The disks that are over other disks, if the user has named none.
-    pub(super) stacked: Vec<Stacked>,
+    stacked: LeftOut,
     /// The facts that are known about the I/Os of disks, which are the kernel's or a daemon's.
     pub(super) disks: Knows,
     pub(super) period: Period,
@@ -90,7 +89,7 @@ impl Recorded {
         };
         Ok(Recorded {
             names: named(names, &known)?,
-            stacked: left_out(history.stacked, names, &known)?,
+            stacked: LeftOut::of(&history.stacked, &sessions, names, &known)?,
             known,
             layer: None,
             disks,
@@ -275,6 +274,11 @@ impl Recorded {
             && layer.is_some_and(|layer| layers.contains(&layer))
     }
 
+    /// The conditions of the I/Os, if the recording is a part of another one that only some of its I/Os met.
+    pub(super) fn conditions(&self) -> Option<&str> {
+        self.cut.as_deref().filter(|cut| !cut.is_empty())
+    }
+
     /// The layer that the user asks about.
     pub fn layer(&self) -> Layer {
         self.layer.unwrap_or(Layer::Disk)
@@ -338,22 +342,26 @@ impl Recorded {
 
     /// The disks of the report that its sums leave out.
     pub fn stacked(&self) -> Vec<Stacked> {
-        let own = self.stacked.iter();
-        let own = own.filter(|one| self.layer.is_none_or(|layer| layer == one.layer));
-        own.cloned().collect()
+        self.stacked_in(self.period)
+    }
+
+    /// The disks that the sums of a period leave out.
+    pub(super) fn stacked_in(&self, period: Period) -> Vec<Stacked> {
+        let mut all = self.stacked.within(period);
+        all.retain(|one| self.layer.is_none_or(|layer| layer == one.layer));
+        all
     }
 
     /// The disks beneath a disk that sums leave out.
     pub fn over(&self, layer: Layer, device: &str) -> Vec<String> {
-        let mut stacked = self.stacked.iter();
-        let own = stacked.find(|one| one.layer == layer && one.device == device);
-        own.map_or_else(Vec::new, |own| own.over.clone())
+        let stacked = self.stacked.within(self.period).into_iter();
+        let mut own = stacked.filter(|one| one.is_of(layer, device));
+        own.next().map_or_else(Vec::new, |own| own.over)
     }
 
     /// Whether a sum of all devices of the report counts an I/O.
     pub fn sums(&self, io: &FinishedIo) -> bool {
-        let mut stacked = self.stacked.iter();
-        !stacked.any(|one| one.layer == io.layer && *one.device == *io.device)
+        !self.stacked.has(io)
     }
 
     pub(super) fn is_named(&self, io: &FinishedIo) -> bool {
@@ -443,37 +451,6 @@ fn with_gaps(
         whole.to_ns = whole.to_ns.max(end_ns);
     }
     whole
-}
-
-/// The stacked disks that a sum leaves out, each once: none if the user has named disks. Two that the user has
-/// named and that would count an I/O twice are refused, as of live disks.
-fn left_out(
-    stacked: Vec<Stacked>,
-    names: &[String],
-    known: &BTreeSet<(Layer, String)>,
-) -> anyhow::Result<Vec<Stacked>> {
-    let mut left_out: Vec<Stacked> = Vec::new();
-    for one in stacked {
-        let below = one.over.iter().find(|below| names.contains(below));
-        if let Some(below) = below.filter(|_| names.contains(&one.device)) {
-            bail!("{}", twice(&one.device, below));
-        }
-        left_out.retain(|known| (known.layer, &known.device) != (one.layer, &one.device));
-        // A part of a recording may lack the disks beneath.
-        let is_known = |below: &String| known.contains(&(one.layer, below.clone()));
-        if one
-            .over
-            .iter()
-            .any(|below| below == UNKNOWN_DISK || is_known(below))
-        {
-            left_out.push(one);
-        }
-    }
-    if names.is_empty() {
-        Ok(left_out)
-    } else {
-        Ok(Vec::new())
-    }
 }
 
 fn plural(layer: Layer) -> String {
