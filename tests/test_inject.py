@@ -146,7 +146,7 @@ def test_a_fua_write_is_charged_as_a_write_and_as_the_flush_after_it(daemon, cli
 
 
 def test_a_client_is_chosen_by_its_name(daemon, client):
-    daemon.cli("inject", "d", "-e", "EIO", "--client", "nobody at all")
+    daemon.cli("inject", "d", "-e", "EIO", "--client", "uid=4294967295 *")
     assert client.wait(client.read()).error == 0
     daemon.cli("inject", "d", "-e", "ENOSPC", "--client", "uid=*")
     assert client.wait(client.read()).error == errno.ENOSPC

@@ -11,7 +11,7 @@ from scraping import LE, api, layout, samples, scrape, scraped, value  # noqa: F
 from timed import Client
 
 GROWING = ("_total", "_bucket", "_count", "_sum")
-NASTY = """-D 1ms --client 'a"b\\c*' --name odd"""
+NASTY = """-D 1ms --client 'uid=a"b\\c*' --name odd"""
 
 
 def test_both_formats_are_offered(scraped):

@@ -15,7 +15,7 @@ if not (WEB / "node_modules/playwright-core").exists():
     MISSING.append("web/node_modules")
 in_chromium = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} is missing: `make deps` installs it")
 
-HOSTILE = "x<img src=x onerror=window.hit=1>"
+HOSTILE = "uid=<img src=x onerror=window.hit=1>"
 
 
 def start(serve, *words):

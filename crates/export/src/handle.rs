@@ -238,12 +238,11 @@ impl Handle {
         send(route, message)
     }
 
-    /// Makes a program the client of all path disks. The program's calls on the files of a path disk become
+    /// Makes a program and its descendants the clients of all path disks. Their calls on the files of a path disk become
     /// zios of the disk. `follower` is informed about the calls.
     pub fn follow(
         &self,
         listener: Listener,
-        peer: &str,
         uring: Uring,
         follower: Box<dyn Follower>,
     ) -> io::Result<Followed> {
@@ -256,7 +255,7 @@ impl Handle {
             Some(((files, counts), route.id, Box::new(send) as Outlet))
         };
         let files = self.routes.followed.iter().filter_map(files);
-        follow(listener, files, peer, uring, follower)
+        follow(listener, files, uring, follower)
     }
 
     /// Ends the grace period of a shutdown, so that zios that are held fail now.

@@ -66,21 +66,19 @@ pub(crate) struct Handover {
     pub(crate) attachment: Option<Attachment>,
 }
 
-/// Sends a message to a shard.
-pub(crate) type Outlet = Box<dyn FnOnce(Message)>;
+/// Sends messages to a shard.
+pub(crate) type Outlet = Box<dyn Fn(Message) + Send + Sync>;
 
-/// Connects a program to exports as their client. Each item of `files` has the files of one export: the
+/// Connects a program and its descendants to exports as their clients. Each item of `files` has the files of one export: the
 /// export gets the program's calls on these files.
 pub(crate) fn follow(
     listener: Listener,
     files: impl Iterator<Item = (Followable, ExportId, Outlet)>,
-    peer: &str,
     uring: Uring,
     follower: Box<dyn Follower>,
 ) -> io::Result<Followed> {
     let connect = |(files, export, send): (Followable, ExportId, Outlet)| {
-        let peer = peer.to_owned();
-        let connect = move |session| {
+        let connect = move |peer, session| {
             send(Message::Connect(Handover {
                 session,
                 export,

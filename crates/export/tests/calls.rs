@@ -113,7 +113,7 @@ impl Served {
             let followed = self
                 .server
                 .handle()
-                .follow(listener, "me", Uring::Count, follower)
+                .follow(listener, Uring::Count, follower)
                 .unwrap();
             go.send(()).unwrap();
             let result = program.join().unwrap();
@@ -258,7 +258,7 @@ fn a_call_that_hangs_ends_with_the_server() {
     let _followed = served
         .server
         .handle()
-        .follow(listener, "me", Uring::Count, Box::new(Quiet))
+        .follow(listener, Uring::Count, Box::new(Quiet))
         .unwrap();
     go.send(()).unwrap();
     while served.snapshot(0).in_flight.is_empty() {
@@ -317,9 +317,7 @@ fn the_follower_hears_that_no_calls_can_be_received() {
     let (sender, told) = mpsc::channel();
     let handle = served.server.handle();
     let follower = Box::new(Told(sender));
-    let _followed = handle
-        .follow(no_listener, "me", Uring::Count, follower)
-        .unwrap();
+    let _followed = handle.follow(no_listener, Uring::Count, follower).unwrap();
     let said = told.recv().unwrap().unwrap();
     assert!(said.contains("no calls can be received"));
     assert_eq!(told.recv().unwrap(), None);

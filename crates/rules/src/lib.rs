@@ -53,8 +53,8 @@ pub use plain::{choose_characters, lines, shell_word, spelled, visible};
 pub use pool::{PoolSpec, VolumeSpec, pool_capacity};
 pub use probability::{NEVER, parse_probability, parse_share};
 pub use rule::{
-    DiskInjection, Injection, RULE_OPTIONS, RuleDraft, RuleOption, TypedRule, parse_disk_injection,
-    parse_injection,
+    ClientNames, DiskInjection, Injection, RULE_OPTIONS, RuleDraft, RuleOption, TypedRule,
+    parse_disk_injection, parse_injection,
 };
 pub use seed::parse_seed;
 pub use service::parse_service;

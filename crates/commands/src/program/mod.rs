@@ -197,7 +197,7 @@ fn follow(
         received => received.context("the program's filter did not arrive")?,
     };
     let peer = socket_peercred(stream)?;
-    let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
+    let pid = peer.pid.as_raw_nonzero();
     let ledger = Ledger::new()?;
     let keeper = Keeper::start(&listener, &ledger, on_loss, pid)
         .context("cannot start the keeper of the program's calls")?;
@@ -206,12 +206,7 @@ fn follow(
         keeper: keeper.share()?,
     };
     let followed = handle
-        .follow(
-            listener,
-            &format!("uid={uid} pid={pid}"),
-            uring,
-            Box::new(for_program),
-        )
+        .follow(listener, uring, Box::new(for_program))
         .context("cannot receive the program's calls")?;
     (&*stream).write_all(&[GO])?;
     Ok(Some(Following { followed, keeper }))

@@ -9,12 +9,12 @@ mod pools;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
+use dashpot_engine::{Answer, ClientId, Command, DiskId, Duration, Instant};
 use dashpot_export::{
     Attach, AttachError, Cut, CutError, DiskInfo, DiskSnapshot, Handle, Loss, ProbeReading,
     ShardGone,
 };
-use dashpot_rules::{Injection, TypedRule, format_size};
+use dashpot_rules::{ClientNames, Injection, TypedRule, format_size};
 use tokio::sync::{Mutex, MutexGuard, Notify, oneshot};
 
 use crate::answers::AnswerMemory;
@@ -337,12 +337,32 @@ impl Daemon {
     /// If the disk has a program's files, turns the rule into a rule for calls. Refuses a rule that does not
     /// suit its disk.
     fn fit(&self, disk: usize, rule: TypedRule) -> Result<TypedRule, Refusal> {
-        if let Some(followed) = &self.info(disk).followed {
+        let info = self.info(disk);
+        if let Some(followed) = &info.followed {
+            rule.check_client(ClientNames::Programs)?;
             return Ok(rule.of_calls(followed.types)?);
+        }
+        match info.pool {
+            Some(pool) => rule.check_client(ClientNames::Pool(&self.clients_of_pool(pool)))?,
+            None => rule.check_client(ClientNames::Connections)?,
         }
         rule.check_of_blocks()?;
         self.check_range(disk, &rule)?;
         Ok(rule)
+    }
+
+    /// The names of the clients that a pool's disks tell apart.
+    fn clients_of_pool(&self, pool: usize) -> Vec<&str> {
+        let volumes = self
+            .handle
+            .volumes()
+            .iter()
+            .filter(|volume| volume.pool == pool);
+        let told_apart = volumes.take(ClientId::POOL.0.into());
+        let names = told_apart.map(|volume| volume.name.as_str());
+        names
+            .chain([self.handle.pools()[pool].name.as_str()])
+            .collect()
     }
 
     /// Refuses a rule whose range begins beyond the end of the disk.

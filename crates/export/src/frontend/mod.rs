@@ -30,8 +30,8 @@ pub(crate) use self::loopback::Loopback;
 use crate::export::{ExportInfo, Followed, Follower, Mechanism, PathCounts, Uring};
 use crate::store::Extent;
 
-/// Receives the calls that a program makes on the files of disks. Passes each disk's session to the `connect`
-/// of that disk.
+/// Receives the calls that a program makes on the files of disks. Passes each disk's sessions to the `connect`
+/// of that disk, with the names of their clients.
 pub(crate) fn follow(
     listener: Listener,
     files: impl Iterator<Item = (Followable, Connect)>,
@@ -42,7 +42,7 @@ pub(crate) fn follow(
     let watched = |((files, counts), connect): (Followable, Connect)| calls::Watched {
         files,
         counts,
-        connect: Box::new(|session| connect(Session::other(session))),
+        connect: Box::new(move |peer, session| connect(peer, Session::other(session))),
     };
     calls::follow(
         listener,
@@ -56,8 +56,8 @@ pub(crate) fn follow(
 /// The files of a path disk, and the counts of the accesses to them that dashpot does not hold.
 pub(crate) type Followable = (CallFiles, Arc<PathCounts>);
 
-/// Hands a session to its shard.
-pub(crate) type Connect = Box<dyn FnOnce(Session)>;
+/// Hands a session to its shard, with the name of its client.
+pub(crate) type Connect = Box<dyn Fn(String, Session) + Send + Sync>;
 
 /// A connection after its handshake.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! Rules: one grammar for `inject`, `update`, `-r`, the `rules` of a lab file and the API.
 
+mod clients;
 mod draft;
 mod of_blocks;
 mod of_calls;
@@ -9,6 +10,7 @@ mod words;
 
 use dashpot_engine::inject::{Effect, RuleSpec};
 
+pub use clients::ClientNames;
 pub use draft::RuleDraft;
 pub use option::{RULE_OPTIONS, RuleOption};
 pub use text::{parse_disk_injection, parse_injection};

@@ -158,7 +158,7 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         id: "client",
         long: Some("client"),
         value_name: Some("GLOB"),
-        help: "Only clients with this name: 'uid=1000 *'",
+        help: "Only clients with this name: 'uid=1000 *', 'exe=pg*'",
         set: |draft, value| parse_client(value).map(|glob| draft.client = Some(glob)),
         ..PLAIN
     },

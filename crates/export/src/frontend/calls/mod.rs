@@ -25,6 +25,7 @@ mod mapped;
 mod names;
 mod receiver;
 mod restarts;
+mod sessions;
 mod subject;
 mod syncs;
 mod thread;
@@ -48,7 +49,7 @@ use super::boundary::{
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// The calls of one program on one disk.
+/// The calls of a program, with all its processes, on one disk.
 #[derive(Debug)]
 pub(crate) struct Session {
     transport: Transport,

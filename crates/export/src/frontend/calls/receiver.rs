@@ -14,25 +14,25 @@ use dashpot_rules::{CallFiles, call_number};
 use dashpot_sys::seccomp::{Answer, Call, Caller, Listener, SystemCall};
 use rustix::io::Errno;
 
-use super::Session;
 use super::answers::Answers;
 use super::counted::{Cause, count, tracer};
 use super::files::{Files, Found};
 use super::lead::{Crew, Crowded, Lead, Next, Received, Work};
 use super::looks::Looks;
 use super::mapped::Mapped;
+use super::sessions::{Connect, OTHERS, PROGRAMS_MAX, Sessions};
 use super::subject::{Subject, Unknown, process_name, program};
 use super::syncs::{Syncs, Way};
-use super::transport::{Sender, Transport};
+use super::transport::Sender;
 use super::wire::Message;
 use crate::export::{Counts, Followed, Follower, PathCounts, Unheld, Uring};
 
-/// The files of a disk, and the function that gives the disk's shard the session for the calls on these
+/// The files of a disk, and the function that gives the disk's shard the sessions for the calls on these
 /// files.
 pub(crate) struct Watched {
     pub(crate) files: CallFiles,
     pub(crate) counts: Arc<PathCounts>,
-    pub(crate) connect: Box<dyn FnOnce(Session)>,
+    pub(crate) connect: Connect,
 }
 
 /// The parts that the threads share.
@@ -40,8 +40,8 @@ struct Receiver {
     answers: Arc<Answers>,
     crew: Crew,
     files: Files,
-    /// For each disk, in the order of `files`, the sender of calls to its shard.
-    disks: Vec<Sender>,
+    /// For each disk, in the order of `files`, the senders of calls to its shard.
+    disks: Vec<Sessions>,
     uring: Uring,
     counts: Arc<Counts>,
     looks: Mutex<Looks>,
@@ -68,12 +68,8 @@ pub(crate) fn follow(
     let files = watched.iter().map(|disk| disk.files.clone());
     let files = Files::new(files.collect())?;
     let syncs = Syncs::new(Arc::clone(&answers));
-    let mut disks = Vec::new();
-    for disk in watched {
-        let (sender, transport) = Transport::new(Arc::clone(&answers), syncs.clone())?;
-        (disk.connect)(Session { transport });
-        disks.push(sender);
-    }
+    let sessions = |disk: Watched| Sessions::new(disk.connect, Arc::clone(&answers), syncs.clone());
+    let disks = watched.into_iter().map(sessions).collect();
     let stop = followed.stop();
     let receiver = Arc::new_cyclic(|receiver: &Weak<Receiver>| {
         let receiver = receiver.clone();
@@ -122,9 +118,9 @@ impl Receiver {
         }
         let mut looks = lock(&self.looks);
         for id in looks.look(&self.answers) {
-            for disk in &self.disks {
+            for sender in self.disks.iter().flat_map(Sessions::all) {
                 // If the disk is gone, it holds no calls.
-                let _ = disk.send(&Message::withdrawal(id));
+                let _ = sender.send(&Message::withdrawal(id));
             }
         }
     }
@@ -145,10 +141,10 @@ impl Receiver {
         match self.look_up(call, it, lead) {
             // If the call still waits, the lookup has seen the files of the call's own thread, not those of a
             // later thread with the same number.
-            Ok(Seen::Held(found, mapped)) if self.answers.listener().waits(call.id) => {
-                self.hand_over(call, it, &found, mapped, at, lead);
+            Ok(Seen::Held(held)) if self.answers.listener().waits(call.id) => {
+                self.hand_over(call, it, held, at, lead);
             }
-            Ok(Seen::Held(..) | Seen::Other) => {
+            Ok(Seen::Held(_) | Seen::Other) => {
                 self.answers.answer(call.id, Answer::GoOn);
                 self.answers.count_wait(at);
             }
@@ -182,9 +178,9 @@ impl Receiver {
         let counting = (&*self.counts, self.uring);
         let counted = count(call, it, &self.files, &mut subject, counting)?;
         let found = self.files.find(call, it, &mut subject)?;
-        let mapped = match found.as_slice() {
+        let held = match found.as_slice() {
             [] => None,
-            _ => self.files.mapped_file(call, it, &mut subject)?,
+            _ => Some(self.held(found, call, it, &mut subject)?),
         };
         if let Some(counted) = counted {
             self.say(counted.cause, counted.sentence, lead);
@@ -192,24 +188,41 @@ impl Receiver {
                 return Ok(Seen::Refused);
             }
         }
-        Ok(if found.is_empty() {
-            Seen::Other
-        } else {
-            Seen::Held(found, mapped)
-        })
+        if held.as_ref().is_some_and(|held| held.is_crowded) {
+            let sentence = format!(
+                "more than {PROGRAMS_MAX} programs use the files: reports name the client of all further ones '{OTHERS}'"
+            );
+            self.say(Cause::Other(sentence.clone()), sentence, lead);
+        }
+        Ok(held.map_or(Seen::Other, Seen::Held))
     }
 
-    fn hand_over(
+    /// Finds the sessions in which disks get a call.
+    fn held(
         &self,
+        found: Vec<Found>,
         call: &Call,
         it: SystemCall,
-        found: &[Found],
-        mapped: Option<Mapped>,
-        at: Instant,
-        lead: &mut Lead<'_>,
-    ) {
-        self.answers.expect(call, found.len(), mapped);
+        subject: &mut Subject<'_, '_>,
+    ) -> Result<Held, Unknown> {
+        let mapped = self.files.mapped_file(call, it, subject)?;
+        let program = subject.program();
+        let mut held = Held {
+            on: Vec::new(),
+            mapped,
+            is_crowded: false,
+        };
         for one in found {
+            let (sender, is_crowded) = self.disks[one.disk].of_program(program.as_deref())?;
+            held.is_crowded |= is_crowded;
+            held.on.push((one, sender));
+        }
+        Ok(held)
+    }
+
+    fn hand_over(&self, call: &Call, it: SystemCall, held: Held, at: Instant, lead: &mut Lead<'_>) {
+        self.answers.expect(call, held.on.len(), held.mapped);
+        for (one, sender) in &held.on {
             let message = Message {
                 id: call.id.0,
                 arrived: at.as_nanos(),
@@ -223,22 +236,11 @@ impl Receiver {
                 descriptor: call.arguments[0] as u32,
                 call: call_number(it.name()).map_or(0, |call| call.get().into()),
             };
-            if self.send(&message, one.disk, lead).is_err() {
+            if send(&message, sender, lead).is_err() {
                 self.answers.answer_one_of(call.id, Answer::GoOn);
             }
         }
         self.answers.handed_over(call.id);
-    }
-
-    /// Sends a message to a disk. If the disk's shard is behind, only this thread waits for it.
-    fn send(&self, message: &Message, disk: usize, lead: &mut Lead<'_>) -> Result<(), Errno> {
-        match self.disks[disk].try_send(message) {
-            Err(Errno::AGAIN) => {
-                let _ = lead.pass_on();
-                self.disks[disk].send(message)
-            }
-            sent => sent,
-        }
     }
 
     /// Refuses a call of a program that is not built for this machine's word size, because the call's
@@ -265,18 +267,39 @@ impl Receiver {
     }
 }
 
+/// Sends a message to a disk. If the disk's shard is behind, only this thread waits for it.
+fn send(message: &Message, sender: &Sender, lead: &mut Lead<'_>) -> Result<(), Errno> {
+    match sender.try_send(message) {
+        Err(Errno::AGAIN) => {
+            let _ = lead.pass_on();
+            sender.send(message)
+        }
+        sent => sent,
+    }
+}
+
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The receiver's decision about a call.
 enum Seen {
-    /// These disks hold the call. An msync has the file that is mapped.
-    Held(Vec<Found>, Option<Mapped>),
+    /// Disks hold the call.
+    Held(Held),
     /// The call fails with `ENOSYS`.
     Refused,
     /// The call concerns no disk.
     Other,
+}
+
+/// A call that disks hold.
+struct Held {
+    /// The disks, and for each of them, the sender of the program's session.
+    on: Vec<(Found, Arc<Sender>)>,
+    /// The mapped file of an msync.
+    mapped: Option<Mapped>,
+    /// Whether a disk tells this program no longer apart from others.
+    is_crowded: bool,
 }
 
 /// The largest number of sentences that the user is told. Their number is limited because a program can have

@@ -7,6 +7,7 @@ use rustix::process::Pid;
 
 use super::kinds::{Named, libc_flags::O_APPEND, libc_flags::O_NOFOLLOW};
 use super::lead::{Crowded, Lead};
+use super::names::DELETED;
 
 /// A thread while its call waits.
 pub(super) struct Subject<'a, 'b> {
@@ -55,6 +56,17 @@ impl<'a, 'b> Subject<'a, 'b> {
     pub(super) fn status(&mut self, descriptor: u32) -> Result<Option<Status>, Unknown> {
         let path = self.descriptor(descriptor);
         self.ask(|| Status::of(&path))
+    }
+
+    /// The file name of the program that the thread executes. `None` if this process may not know it.
+    pub(super) fn program(&mut self) -> Option<String> {
+        let path = format!("/proc/{}/exe", self.thread);
+        let path = self.ask(|| link(&path)).ok()??;
+        let path = path.strip_suffix(DELETED).unwrap_or(&path);
+        let name = path.rsplit(|byte| *byte == b'/').next()?;
+        let name = String::from_utf8_lossy(name);
+        // No glob of a rule has control characters, so it matches such a name with '?'.
+        Some(name.replace(char::is_control, "\u{fffd}"))
     }
 
     /// The list of the thread's memory mappings, as in `/proc/PID/maps`.

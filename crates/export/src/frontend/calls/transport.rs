@@ -2,7 +2,7 @@
 //! through the seccomp listener.
 
 use std::collections::HashMap;
-use std::io::{self, IoSlice};
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct Transport {
 pub(super) struct Sender(OwnedFd);
 
 impl Transport {
-    pub(super) fn new(answers: Arc<Answers>, syncs: Syncs) -> io::Result<(Sender, Transport)> {
+    pub(super) fn new(answers: Arc<Answers>, syncs: Syncs) -> Result<(Sender, Transport), Errno> {
         let flags = SocketFlags::CLOEXEC;
         let (near, far) = net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let transport = Transport {
