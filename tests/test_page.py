@@ -15,7 +15,7 @@ if not (WEB / "node_modules/playwright-core").exists():
     MISSING.append("web/node_modules")
 in_chromium = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} is missing: `make deps` installs it")
 
-HOSTILE = "uid=<img src=x onerror=window.hit=1>"
+HOSTILE = "uid=<img src=x onerror=window.hit=1> *"
 
 
 def start(serve, *words):
@@ -54,6 +54,19 @@ def look(scenario, address, *words):
 )
 def test_in_a_browser(served, scenario):
     look(scenario, served.page)
+
+
+@in_chromium
+def test_the_page_takes_a_token_of_the_users_own(serve, monkeypatch):
+    monkeypatch.setenv("DASHPOT_TOKEN", "a-token_of.your~own")
+    daemon = serve("-d", "d=ram,size=64M", "--api", "tcp:127.0.0.1:0")
+    page = eventually(lambda: re.search(r"^page  (http\S+/)$", daemon.output(), re.M)).group(1)
+    load = subprocess.Popen([BINARY, "load", daemon.uri("d"), "--rate", "200"], stdout=subprocess.DEVNULL)
+    try:
+        look("refuses", f"{page}#token=a-token_of.your~own")
+    finally:
+        load.kill()
+        load.wait()
 
 
 @in_chromium

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Feed, Source } from "./model/feed";
 import { go, type Route, useRoute, VIEWS, type ViewName } from "./route";
-import { keep } from "./token";
+import { keep, tokenIn } from "./token";
 import { Help } from "./ui/help";
 import { isDark, useFeed, useKeys, useTick } from "./ui/hooks";
 import { Rail } from "./ui/rail";
@@ -191,7 +191,7 @@ function TokenForm({ feed }: { feed: Feed }) {
   const { status, why, remedy } = feed.contact;
   const use = (event: Event): void => {
     event.preventDefault();
-    const token = /token=([0-9a-zA-Z]+)/.exec(text)?.[1] ?? text.trim();
+    const token = tokenIn(text) ?? text.trim();
     keep(token);
     feed.useToken(token);
   };
@@ -204,7 +204,7 @@ function TokenForm({ feed }: { feed: Feed }) {
   return (
     <form class="trouble" aria-live="assertive" onSubmit={use}>
       <b>{feed.api.token === null ? "This link has no token." : "This link’s token is not the daemon’s."}</b> Take the link that{" "}
-      <code>dashpot</code> printed after “page”: each start makes a new token.
+      <code>dashpot</code> printed after “page”: each start makes a new token. If you have set a token, give that.
       <label>
         Link or token{" "}
         <input value={text} autoComplete="off" spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} />

@@ -7,14 +7,17 @@ const KEY = "dashpot-token";
 /** Takes the token out of the address. If the address has none, returns the token that this tab has kept. */
 export function takeToken(): string | null {
   const { hash, search, pathname } = location;
-  const inHash = /(?:^#|&)token=([0-9a-zA-Z]+)/.exec(hash)?.[1];
-  const inSearch = new URLSearchParams(search).get("token");
-  const token = inHash ?? inSearch;
-  if (token === null || token === undefined) return kept();
+  const token = tokenIn(hash) ?? tokenIn(search);
+  if (token === undefined) return kept();
   const rest = hash.replace(/(^#|&)token=[^&]*/, "").replace(/^[#&]+/, "");
   history.replaceState(null, "", pathname + (rest ? `#${rest}` : ""));
   keep(token);
   return token;
+}
+
+/** The token in an address, or in a part of one. */
+export function tokenIn(text: string): string | undefined {
+  return /(?:^|[?#&])token=([^&#\s]+)/.exec(text)?.[1];
 }
 
 /** Keeps a token for this tab. */

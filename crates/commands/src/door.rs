@@ -9,12 +9,16 @@ use dashpot_api::TOKEN_VARIABLE;
 use dashpot_daemon::http::{Access, Hosts, HttpListener, TokenFile};
 use dashpot_rules::{Address, ApiAddress, Listen};
 
-use crate::token::token;
+use crate::token::Token;
 
 /// The addresses of the API and of its page, and the token that they need.
 pub(crate) struct Door {
+    /// The address of the API, with its token.
     pub(crate) url: String,
-    /// The address of the page, or a sentence that says how to get one.
+    /// The address of the API to print. It has the token only if the user does not know it: what is printed may
+    /// be kept, in the log of a pipeline for example.
+    pub(crate) shown: String,
+    /// The address of the page to print, or a sentence that says how to get one.
     pub(crate) page: String,
     pub(crate) access: Option<Arc<Access>>,
     _token: Option<TokenFile>,
@@ -37,20 +41,29 @@ impl Door {
             }
             return Ok(Door {
                 url: api.address().to_string(),
+                shown: api.address().to_string(),
                 page: "the page needs a port: --api tcp:127.0.0.1:0".to_owned(),
                 access: None,
                 _token: None,
             });
         };
         let socket = reachable(*socket);
-        let token = token(token_file)?;
-        let file = TokenFile::write(socket, &token)?;
-        Ok(Door {
-            url: format!("http://{socket}/?token={token}"),
+        let token = Token::find(token_file)?;
+        let word = token.word().to_owned();
+        let file = TokenFile::write(socket, &word)?;
+        let url = format!("http://{socket}/?token={word}");
+        let (shown, page) = match token {
+            // The page asks for the token.
+            Token::Given(_) => (format!("http://{socket}"), format!("http://{socket}/")),
             // A browser does not send the fragment of an address, so the token appears in no log and in no
             // referrer.
-            page: format!("http://{socket}/#token={token}"),
-            access: Some(Arc::new(Access::new(token, Hosts::new(allowed_hosts)))),
+            Token::Made(word) => (url.clone(), format!("http://{socket}/#token={word}")),
+        };
+        Ok(Door {
+            url,
+            shown,
+            page,
+            access: Some(Arc::new(Access::new(word, Hosts::new(allowed_hosts)))),
             _token: Some(file),
         })
     }

@@ -205,9 +205,9 @@ fn announcement(service: &Service, exports: &[Export]) -> String {
     });
     let metrics = service.metrics.as_ref();
     let metrics = metrics.map_or(String::new(), |url| format!("metrics  {url}\n"));
-    let Door { url, page, .. } = &service.door;
+    let Door { shown, page, .. } = &service.door;
     format!(
-        "{}API  {url}\npage  {page}\n{metrics}",
+        "{}API  {shown}\npage  {page}\n{metrics}",
         lines.collect::<String>()
     )
 }

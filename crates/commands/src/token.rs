@@ -6,16 +6,33 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use dashpot_api::{TOKEN_VARIABLE, random_word, token_from_environment};
 
-/// The token from the file or, if there is no file, from the environment; otherwise a random token.
-pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<String> {
-    if let Some(path) = file {
-        let option = format!("--token-file {}", path.display());
-        let text = fs::read_to_string(path).with_context(|| format!("{option}: cannot be read"))?;
-        return checked(&option, text.trim_end());
+/// A token, and its origin.
+pub(crate) enum Token {
+    /// The user has given it, and knows it.
+    Given(String),
+    /// dashpot has made it, and must tell it to the user.
+    Made(String),
+}
+
+impl Token {
+    /// The token from the file or, if there is no file, from the environment; otherwise a random token.
+    pub(crate) fn find(file: Option<&Path>) -> anyhow::Result<Token> {
+        if let Some(path) = file {
+            let option = format!("--token-file {}", path.display());
+            let text =
+                fs::read_to_string(path).with_context(|| format!("{option}: cannot be read"))?;
+            return checked(&option, text.trim_end()).map(Token::Given);
+        }
+        match token_from_environment() {
+            Some(token) => checked(TOKEN_VARIABLE, &token).map(Token::Given),
+            None => random_word(LETTERS).map(Token::Made),
+        }
     }
-    match token_from_environment() {
-        Some(token) => checked(TOKEN_VARIABLE, &token),
-        None => random_word(LETTERS),
+
+    /// The token itself.
+    pub(crate) fn word(&self) -> &str {
+        let (Token::Given(word) | Token::Made(word)) = self;
+        word
     }
 }
 
@@ -44,7 +61,7 @@ const LETTERS_LEAST: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use super::{checked, token};
+    use super::{Token, checked};
     use std::fs;
 
     #[test]
@@ -68,10 +85,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         fs::write(&path, "0123456789abcdef\n").unwrap();
-        assert_eq!(token(Some(&path)).unwrap(), "0123456789abcdef");
-        let missing = token(Some(&directory.path().join("none")))
-            .unwrap_err()
-            .to_string();
+        assert_eq!(
+            Token::find(Some(&path)).unwrap().word(),
+            "0123456789abcdef"
+        );
+        let missing = Token::find(Some(&directory.path().join("none")));
+        let missing = missing.err().unwrap().to_string();
         assert!(
             missing.contains("--token-file") && missing.contains("cannot be read"),
             "{missing}"

@@ -23,7 +23,7 @@ pub use view::view;
 
 /// The page that answers browsers from its own thread. Dropping the page ends the thread.
 pub struct Page {
-    /// The address of the page, with its token.
+    /// The address of the page, with its token unless the user has given that.
     pub url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
