@@ -85,10 +85,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         fs::write(&path, "0123456789abcdef\n").unwrap();
-        assert_eq!(
-            Token::find(Some(&path)).unwrap().word(),
-            "0123456789abcdef"
-        );
+        assert_eq!(Token::find(Some(&path)).unwrap().word(), "0123456789abcdef");
         let missing = Token::find(Some(&directory.path().join("none")));
         let missing = missing.err().unwrap().to_string();
         assert!(

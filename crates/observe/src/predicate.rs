@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use dashpot_engine::pool::Class;
 use dashpot_engine::{Op, glob_matches};
 use dashpot_rules::{ParseError, parse_duration, parse_size};
 
@@ -320,6 +321,8 @@ fn name_test(dimension: Dimension, operator: Operator, value: &str) -> Result<Te
     let words = match dimension {
         Dimension::Op => Kind::words(),
         Dimension::Fua => vec!["yes", "no"],
+        Dimension::Class => Class::ALL.map(Class::name).into(),
+        Dimension::Txg => vec!["syncing", "open"],
         _ => return Ok(Test::Name),
     };
     let matches = |word: &&str| glob_matches(value.as_bytes(), word.as_bytes());
@@ -498,5 +501,8 @@ mod tests {
             refusal("latency>=10")
         );
         assert!(refusal("size=4KB").contains("KB"));
+        assert!(refusal("txg=closed").ends_with("write one of syncing, open"));
+        let classes = Class::ALL.map(Class::name).join(", ");
+        assert!(refusal("class=sync").ends_with(&format!("write one of {classes}")));
     }
 }
