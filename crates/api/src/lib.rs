@@ -16,8 +16,8 @@ mod types;
 pub use ::http::{Method, StatusCode};
 pub use client::{Client, ClientError, Lease, WantedZios, hand_over};
 pub use place::{
-    TOKEN_VARIABLE, default_socket, handover_socket, kernel_recording_link, recording_link,
-    runtime_dir, token_file, token_from_environment, user_id, whole_address,
+    RUNTIME_DIR_REMEDY, TOKEN_VARIABLE, default_socket, handover_socket, kernel_recording_link,
+    recording_link, runtime_dir, token_file, token_from_environment, user_id, whole_address,
 };
 pub use random::{random_number, random_word};
 pub use types::*;

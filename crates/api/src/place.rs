@@ -27,6 +27,10 @@ pub fn runtime_dir() -> PathBuf {
     }
 }
 
+/// The remedy where the files of the [runtime directory](runtime_dir) cannot be made.
+pub const RUNTIME_DIR_REMEDY: &str = "set XDG_RUNTIME_DIR to a directory of your own that can be written; a \
+     container with a read-only root gets one by a tmpfs (docker run --tmpfs /tmp)";
+
 fn is_dir_of(dir: &Path, owners: &[u32]) -> bool {
     std::fs::metadata(dir).is_ok_and(|found| found.is_dir() && owners.contains(&found.uid()))
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use dashpot_api::{LayerWord, MechanismWord, random_word};
 use serde::{Deserialize, Serialize};
 
@@ -128,10 +128,9 @@ impl Place {
     pub(crate) fn new() -> anyhow::Result<Place> {
         make_base()?;
         let path = Path::new(BASE).join(random_word(8)?);
-        let cannot = || format!("cannot make {}", path.display());
         let made = DirBuilder::new().mode(0o711).create(&path);
-        made.with_context(cannot)?;
-        let lock = new_lock(&path).with_context(cannot)?;
+        let lock = made.and_then(|()| new_lock(&path));
+        let lock = lock.map_err(|error| cannot_make(&path, &error))?;
         Ok(Place {
             path,
             _lock: lock,
@@ -326,12 +325,24 @@ impl Drop for Place {
     }
 }
 
+/// The error if a record of a device cannot be made.
+pub(crate) fn cannot_make(path: &Path, error: &io::Error) -> anyhow::Error {
+    let remedy = match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; devices are recorded below /run: a container with a read-only root needs a tmpfs there (docker run \
+             --tmpfs /run)"
+        }
+        _ => "",
+    };
+    anyhow!("cannot make {}: {error}{remedy}", path.display())
+}
+
 /// Makes the parent directory, or checks that only this user can change it.
 fn make_base() -> anyhow::Result<()> {
     match DirBuilder::new().mode(0o755).create(BASE) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error).with_context(|| format!("cannot make {BASE}")),
+        Err(error) => return Err(cannot_make(Path::new(BASE), &error)),
     }
     let found = fs::symlink_metadata(BASE)?;
     let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();

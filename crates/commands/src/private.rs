@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::bail;
 use dashpot_api::random_word;
 
 /// The directory. Dropping this value removes the directory with its content. If the owner is killed, the
@@ -26,11 +26,15 @@ impl PrivateDir {
     fn below(temporary: &Path) -> anyhow::Result<PrivateDir> {
         sweep(temporary);
         let path = temporary.join(format!("{PREFIX}{}", random_word(8)?));
-        let cannot = || format!("cannot make {}", path.display());
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.with_context(cannot)?;
-        let lock = locked(&path).with_context(cannot)?;
-        Ok(PrivateDir { path, _lock: lock })
+        match made.and_then(|()| locked(&path)) {
+            Ok(lock) => Ok(PrivateDir { path, _lock: lock }),
+            Err(error) => bail!(
+                "cannot make {}: {error}; set TMPDIR to a directory that this user can write; a container with a \
+                 read-only root gets one by a tmpfs (docker run --tmpfs /tmp)",
+                path.display()
+            ),
+        }
     }
 
     /// The path of the directory.

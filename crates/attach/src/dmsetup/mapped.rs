@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::daemon;
 use super::medium::RAM;
 use crate::attach::put_link;
+use crate::place::cannot_make;
 use crate::process::Process;
 
 /// A device. Dropping a new device before it is [published](Mapped::publish) removes it.
@@ -59,15 +60,15 @@ impl Mapped {
         if fs::symlink_metadata(&link).is_ok() {
             bail!("{} exists: choose another name", link.display());
         }
-        let cannot = || format!("cannot make {}", directory(name).display());
+        let cannot = |error| cannot_make(&directory(name), &error);
         let private = &mut DirBuilder::new();
         let private = private.mode(0o700);
-        private.recursive(true).create(BASE).with_context(cannot)?;
+        private.recursive(true).create(BASE).map_err(cannot)?;
         match private.recursive(false).create(directory(name)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
                 "{name} exists, or is left over from a daemon that is gone: 'dashpot dmsetup remove {name}' removes it"
             ),
-            made => made.with_context(cannot)?,
+            made => made.map_err(cannot)?,
         }
         let mapped = Mapped {
             name: name.to_owned(),

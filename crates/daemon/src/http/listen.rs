@@ -1,14 +1,14 @@
 //! The listeners of the API and the metrics: a unix socket that only this user can reach, or TCP.
 
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use axum::Router;
-use dashpot_api::{default_socket, runtime_dir, token_file, user_id};
+use dashpot_api::{RUNTIME_DIR_REMEDY, default_socket, runtime_dir, token_file, user_id};
 use dashpot_export::{Occupied, bind_private, keep_alive, remove_dead_socket, ways_out};
 use dashpot_rules::{Address, shell_word};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
@@ -37,15 +37,34 @@ impl UnixSocket {
             make_private_dir(&runtime_dir())?;
         }
         make_way(option, path)?;
-        let listener = listen_private(path)
-            .with_context(|| format!("{option} unix:{}: cannot listen there", path.display()))?;
-        Ok(UnixSocket(listener, SocketFile(path.to_owned())))
+        match listen_private(path) {
+            Ok(listener) => Ok(UnixSocket(listener, SocketFile(path.to_owned()))),
+            Err(error) => bail!(
+                "{option} unix:{}: cannot listen there: {error}{}",
+                path.display(),
+                remedy(path, &error)
+            ),
+        }
     }
 
     /// Waits for the next caller.
     pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
         let (stream, _) = self.0.accept().await?;
         Ok(stream)
+    }
+}
+
+/// The remedy if a file cannot be made at a path.
+fn remedy(path: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied | ErrorKind::NotFound => {
+            if path.parent() == Some(&runtime_dir()) {
+                format!("; {RUNTIME_DIR_REMEDY}")
+            } else {
+                "; name a path in a directory that this user can write".to_owned()
+            }
+        }
+        _ => String::new(),
     }
 }
 
@@ -111,7 +130,10 @@ pub fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
     match made {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error).with_context(|| format!("cannot make {}", dir.display())),
+        Err(error) => bail!(
+            "cannot make {}: {error}; {RUNTIME_DIR_REMEDY}",
+            dir.display()
+        ),
     }
     let metadata = fs::symlink_metadata(dir)?;
     if !metadata.is_dir() || metadata.uid() != user_id() {
@@ -138,13 +160,15 @@ impl TokenFile {
         // If the file exists, remove it, because other users, or programs that read the last token, may have
         // it open.
         let _ = fs::remove_file(&path);
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        writeln!(file, "{token}")?;
+        let mut file = fs::OpenOptions::new();
+        let file = file.write(true).create_new(true).mode(0o600).open(&path);
+        if let Err(error) = file.and_then(|mut file| writeln!(file, "{token}")) {
+            bail!(
+                "cannot write {}: {error}{}",
+                path.display(),
+                remedy(&path, &error)
+            );
+        }
         Ok(TokenFile(path))
     }
 }
