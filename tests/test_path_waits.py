@@ -7,6 +7,7 @@ import os
 import re
 
 import pytest
+from conftest import BINARY, run
 from test_path import OF_CONTAINERS, PYTHON, counted, open_to_all, path_run, places  # noqa: F401
 from test_path_first import OLD_KERNEL
 
@@ -88,6 +89,30 @@ def test_each_call_that_a_signal_interrupts_is_counted(places, tmp_path, under):
     # An old kernel does not number the calls that begin again, so dashpot may miss one that ends meanwhile.
     assert 0 < counted_calls <= interrupted if under else counted_calls == interrupted
     assert summary["interrupted"] == (None if under else interrupted)
+
+
+def test_the_metrics_have_what_alerts_ask_of_a_path_disk(places, tmp_path):  # noqa: F811
+    wal, _ = places
+    opens = "import os, sys; os.open(sys.argv[1], os.O_CREAT | os.O_RDWR | os.O_DSYNC)"
+    script = f'{PYTHON} -c "$1" "$2" && {PYTHON} -c "$3" "$4"'
+    scrape = "import json, sys, urllib.request as r; url = json.load(open(sys.argv[1]))['metrics']"
+    scrape += "; print(r.urlopen(url).read().decode())"
+    options = ["--metrics", "tcp:127.0.0.1:0", "--ready-file", tmp_path / "ready"]
+    words = ["sh", "-c", script, "sh", opens, wal / "f", scrape, tmp_path / "ready"]
+    text = path_run(wal, *words, options=options).stdout
+    assert re.search(r'^dashpot_disk_unheld_total{disk="wal",way="synced_open"} 1$', text, re.M)
+    assert re.search(r'^dashpot_disk_interrupted_total{disk="wal"} 0$', text, re.M)
+
+
+@X86
+@pytest.mark.parametrize("under", [[], OLD_KERNEL], ids=["new", "old"])
+def test_doctor_says_whether_signals_wait(under):
+    (way,) = [
+        way for way in json.loads(run(*under, BINARY, "doctor", "--json").stdout)["ways"] if "path:" in way["way"]
+    ]
+    assert way["signals_wait"] is not bool(under)
+    assert ("before Linux 5.19" in (way["warning"] or "")) is bool(under)
+    assert ("A signal waits" in run(*under, BINARY, "doctor").stdout) is not bool(under)
 
 
 # Kills a child while its call is held, and makes another child with the same process id, which makes the same call.

@@ -59,6 +59,6 @@ def test_a_refusal_names_the_remedy(read_only, words, remedies):
 
 def test_the_remedies_work(read_only):
     read_only("run", *DISK, "--", "true", code=0, TMPDIR="/dev/shm")
-    serve = f'/mnt/{os.path.basename(BINARY)} serve -d d=ram,size=1M --api tcp:127.0.0.1:0 & '
-    words = 'until test -e /dev/shm/dashpot/api-*.token; do sleep 0.01; done; kill $!; wait $!'
+    serve = f"/mnt/{os.path.basename(BINARY)} serve -d d=ram,size=1M --api tcp:127.0.0.1:0 & "
+    words = "until test -e /dev/shm/dashpot/api-*.token; do sleep 0.01; done; kill $!; wait $!"
     read_only("run", *DISK, "--", "sh", "-c", serve + words, code=0, TMPDIR="/dev/shm", XDG_RUNTIME_DIR="/dev/shm")

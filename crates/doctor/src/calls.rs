@@ -7,11 +7,12 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::drivers::Missing;
 
-/// Tries to install a filter. The filter matches no calls, so it has no effect.
-pub(crate) fn calls_work() -> Result<(), Missing> {
+/// Tries to install a filter. The filter matches no calls, so it has no effect. Returns whether the kernel can
+/// make a signal wait for the end of a held call.
+pub(crate) fn calls_work() -> Result<bool, Missing> {
     // A filter, and the loss of privileges that it requires, belong to one thread, so both end with this
     // thread.
-    let thread = Builder::new().spawn(|| Listener::install(&[]).map(drop));
+    let thread = Builder::new().spawn(|| Listener::install(&[]).map(|it| it.holds_signals()));
     let thread = thread.map_err(|error| Missing::new(error.to_string(), "end other programs"))?;
     match thread.join() {
         Ok(installed) => installed.map_err(why_not),
@@ -19,8 +20,15 @@ pub(crate) fn calls_work() -> Result<(), Missing> {
     }
 }
 
+/// The warnings for users of path disks. `signals_wait` is the kernel's ability, if calls can be held at all.
+pub(crate) fn warnings(signals_wait: Option<bool>) -> Option<String> {
+    let signals = (signals_wait == Some(false)).then_some(SIGNALS_DO_NOT_WAIT);
+    let found: Vec<&str> = signals.into_iter().chain(memory_warning()).collect();
+    (!found.is_empty()).then(|| found.join(". "))
+}
+
 /// A warning if Yama, a part of the kernel, keeps dashpot from reading the memory of a program.
-pub(crate) fn memory_warning() -> Option<&'static str> {
+fn memory_warning() -> Option<&'static str> {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     let is_root = rustix::process::geteuid().is_root();
     warning_of(scope.trim(), may_trace(), is_root)
@@ -68,6 +76,8 @@ pub fn why_not(error: NotInstalled) -> Missing {
     Missing::new(why, change)
 }
 
+const SIGNALS_DO_NOT_WAIT: &str = "Beware: before Linux 5.19, a signal with a handler ends a held call, which begins \
+     again or fails with EINTR; dashpot cannot count all such calls";
 const UNREADABLE: &str = "Beware: kernel.yama.ptrace_scope keeps dashpot from reading the names in open, \
      unlink, rename and truncate, and the lists of buffers in writev and its kin: such calls go on unheld, \
      and are counted. With 1, or with CAP_SYS_PTRACE and 2, they are held. types=sync needs none of this";
@@ -77,7 +87,14 @@ const UNREADABLE_OF_OTHERS: &str = "Beware: kernel.yama.ptrace_scope is 1. If a 
 
 #[cfg(test)]
 mod tests {
-    use super::{UNREADABLE, UNREADABLE_OF_OTHERS, warning_of};
+    use super::{UNREADABLE, UNREADABLE_OF_OTHERS, warning_of, warnings};
+
+    #[test]
+    fn a_kernel_that_cannot_make_signals_wait_is_a_limit() {
+        let warns =
+            |signals_wait| warnings(signals_wait).is_some_and(|it| it.contains("Linux 5.19"));
+        assert!(warns(Some(false)) && !warns(Some(true)) && !warns(None));
+    }
 
     #[test]
     fn yama_is_a_limit_where_it_keeps_dashpot_from_memory() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::calls::{calls_work, memory_warning};
+use crate::calls::{calls_work, warnings};
 use crate::drivers::{FUSE, Missing, loop_works, nbd_works, ublk_works};
 use crate::found::{installed, opened};
 
@@ -21,7 +21,10 @@ pub(crate) struct Way {
     /// The remedy, if the way does not work.
     change: Option<&'static str>,
     /// A warning for users of the way.
-    warning: Option<&'static str>,
+    warning: Option<String>,
+    /// Whether a signal waits for the end of a held I/O, as it does on a slow disk; null where dashpot cannot
+    /// tell.
+    signals_wait: Option<bool>,
 }
 
 /// All ways. The ways with the fewest requirements come first.
@@ -46,14 +49,7 @@ pub(crate) fn all() -> Vec<Way> {
         ),
         kernel_nbd(),
         fuse(),
-        Way {
-            warning: memory_warning(),
-            ..with_command(
-                "path:DIR: one program's files, anywhere",
-                "dashpot run -d NAME=path:DIR -- CMD",
-                calls_work(),
-            )
-        },
+        path(),
     ]
 }
 
@@ -64,10 +60,31 @@ impl Way {
             Some(change) => format!("{}; {change}", self.why),
             None => self.why.clone(),
         };
-        let warning = self
-            .warning
-            .map_or_else(String::new, |warning| format!(". {warning}"));
-        vec![self.way.to_owned(), works.to_owned(), why + &warning]
+        let signals = match self.signals_wait {
+            Some(true) => ". A signal waits until a held call ends",
+            _ => "",
+        };
+        let warning = self.warning.as_ref();
+        let warning = warning.map_or_else(String::new, |warning| format!(". {warning}"));
+        vec![
+            self.way.to_owned(),
+            works.to_owned(),
+            why + signals + &warning,
+        ]
+    }
+}
+
+fn path() -> Way {
+    let works = calls_work();
+    let signals_wait = works.as_ref().ok().copied();
+    Way {
+        warning: warnings(signals_wait),
+        signals_wait,
+        ..with_command(
+            "path:DIR: one program's files, anywhere",
+            "dashpot run -d NAME=path:DIR -- CMD",
+            works.map(drop),
+        )
     }
 }
 
@@ -87,6 +104,7 @@ fn nbd_client() -> Way {
             .is_empty()
             .then_some("apt-get install libnbd-bin qemu-utils fio"),
         warning: None,
+        signals_wait: None,
     }
 }
 
@@ -97,6 +115,7 @@ fn own_program() -> Way {
         why: "needs a socket, and no privilege".to_owned(),
         change: None,
         warning: None,
+        signals_wait: None,
     }
 }
 
@@ -120,7 +139,8 @@ fn kernel_nbd() -> Way {
         way: "nbd-client: a /dev/nbd node, by hand",
         works: change.is_none(),
         why: why.to_owned(),
-        warning: Some(KERNEL_NBD_WARNING),
+        warning: Some(KERNEL_NBD_WARNING.to_owned()),
+        signals_wait: None,
         change,
     }
 }
@@ -153,6 +173,7 @@ fn fuse() -> Way {
         why: with_error(FUSE, &fuse, why),
         change,
         warning: None,
+        signals_wait: None,
     }
 }
 
@@ -167,6 +188,7 @@ fn with_command(way: &'static str, command: &str, works: Result<(), Missing>) ->
         },
         change: works.err().map(|missing| missing.change),
         warning: None,
+        signals_wait: None,
     }
 }
 

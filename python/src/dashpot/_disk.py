@@ -92,6 +92,14 @@ class Disk:
         unheld = self.state()["unheld"] or {"ways": []}
         return {way["way"]: way["count"] for way in unheld["ways"]}
 
+    @property
+    def interrupted(self) -> Optional[int]:
+        """How many calls of a path disk's programs a signal ended before dashpot could hold them, or before their hold
+        was over: `assert not disk.interrupted`. None if the kernel is older than Linux 5.19, where dashpot cannot count
+        them all, and for a disk with blocks."""
+        interrupted = self.state()["interrupted"]
+        return None if interrupted is None else int(interrupted)
+
     def in_flight(self, oldest: int = 10) -> List[InFlight]:
         """The disk's oldest I/Os without a reply."""
         found = self._daemon.api.get(f"{self._path}?oldest={oldest}")
