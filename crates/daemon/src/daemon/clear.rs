@@ -153,10 +153,9 @@ impl Daemon {
             return Ok(Cleared::default());
         };
         let removed = registry.remove(&rules);
-        if let Ok(last) = last.await {
-            for record in removed {
-                registry.past.remember(record, &last);
-            }
+        let last = last.await.ok();
+        for record in removed {
+            registry.past.remember(record, last.as_ref());
         }
         Ok(Cleared {
             rules,

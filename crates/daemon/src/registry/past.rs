@@ -40,14 +40,17 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Remembers a rule, with its state in the last snapshot of its disk.
-    pub(crate) fn remember(&mut self, record: Record, last: &DiskSnapshot) {
-        let Some(rule) = last.rules.iter().find(|rule| rule.id == record.id) else {
+    /// Remembers a rule, with its state in the last snapshot of its disk. Counts it as forgotten if there is no
+    /// such state.
+    pub(crate) fn remember(&mut self, record: Record, last: Option<&DiskSnapshot>) {
+        let of_rule =
+            |last: &'_ DiskSnapshot| last.rules.iter().find(|rule| rule.id == record.id).cloned();
+        let (Some(last), Some(rule)) = (last, last.and_then(of_rule)) else {
             self.forgotten += 1;
             return;
         };
         let gone = Gone {
-            snapshot: alone(rule.clone(), last),
+            snapshot: alone(rule, last),
             record: Record {
                 is_gone: true,
                 ..record
@@ -148,7 +151,7 @@ mod tests {
         let records = plan.clone().unwrap().records;
         registry.commit(plan.unwrap());
         for record in &records {
-            past.remember(record.clone(), &last_look(record));
+            past.remember(record.clone(), Some(&last_look(record)));
         }
         let ids: Vec<RuleId> = records.iter().map(|record| record.id).collect();
         registry.remove(&ids);
@@ -203,6 +206,10 @@ mod tests {
         assert_eq!(past.rules.len(), RULES_MAX);
         assert_eq!((found(&past, "2"), found(&past, "3")), (vec![], vec![3]));
         assert_eq!(past.forgotten(), 2);
+        let record = past.rules[0].record.clone();
+        past.remember(record.clone(), None);
+        past.remember(record, Some(&DiskSnapshot::default()));
+        assert_eq!((past.rules.len(), past.forgotten()), (RULES_MAX, 4));
         let bytes: usize = past.rules.iter().map(super::Gone::bytes).sum();
         assert_eq!(past.bytes, bytes);
     }
