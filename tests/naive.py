@@ -9,7 +9,7 @@ import re
 
 TIMES = ["latency", "total", "recv", "throttle", "queue", "suspend", "store", "hold", "late", "reply"]
 BYTES = ["size", "offset"]
-COUNTS = ["depth", "rule", "lane", "pid", "inode"]
+COUNTS = ["depth", "rule", "lane", "pid", "tid", "inode"]
 TXG = {None: None, True: "syncing", False: "open"}
 NUMBERS = TIMES + BYTES + COUNTS
 # Ids are not amounts, so they cannot be metrics.
@@ -61,6 +61,7 @@ def of_kernel(io):
         "total": io["total_ns"],
         "queue": io["queue_ns"],
         "pid": io["pid"],
+        "tid": io["tid"],
         "error": io["error"],
         "bytes": io["bytes"],
     }

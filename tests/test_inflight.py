@@ -45,6 +45,7 @@ def test_an_io_of_the_kernel_names_its_process(tmp_path):
             told = json.loads(watch.communicate()[0])
             [io] = told["ios"]
             assert (io["process"], io["pid"], io["op"], io["length_bytes"]) == ("dd", writer.pid, "write", 4096)
+            assert (io["thread"], io["tid"]) == ("dd", writer.pid)
             assert told["older"] == 0
             # The writer's I/O began before this watch, so `inflight` can only count it.
             later = run(BINARY, "inflight", "-d", loop.path, "--for", "200ms", "--json")

@@ -26,6 +26,7 @@ PLAIN = {
     "requeued",
     "sector",
     "pid",
+    "tid",
     "rule",
     "lane",
     "requested",

@@ -216,10 +216,10 @@ def test_bad_recordings_are_refused_by_name(recorded, directory):
     path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
     changed = run(BINARY, "snoop", "--in", recording, code=1).stderr
     assert path.name in changed and "has changed" in changed
-    path.write_bytes(whole.replace(b"dashpot.format\x18\x014", b"dashpot.format\x18\x017"))
+    path.write_bytes(whole.replace(b"dashpot.format\x18\x015", b"dashpot.format\x18\x017"))
     newer = run(BINARY, "snoop", "--in", recording, code=1).stderr
     assert path.name in newer and "format 7" in newer and "use a newer dashpot" in newer
-    path.write_bytes(whole.replace(b"dashpot.format\x18\x014", b"dashpot.format\x18\x011"))
+    path.write_bytes(whole.replace(b"dashpot.format\x18\x015", b"dashpot.format\x18\x011"))
     older = run(BINARY, "snoop", "--in", recording, code=1).stderr
     assert path.name in older and "format 1" in older
     # The reader chooses files by the periods in their names. A wrong period would hide I/Os, so it is an
@@ -319,7 +319,7 @@ def test_of_a_disk_of_the_kernel(directory):
         mine = [io for io in ios if io["rwbs"].startswith(letter)]
         assert len(mine) == after[name] - before[name]
     written = [io for io in ios if io["rwbs"].startswith("W")]
-    assert {(io["device"], io["bytes"], io["comm"]) for io in written} == {(loop.name, 4096, "dd")}
+    assert {(io["device"], io["bytes"], io["process"]) for io in written} == {(loop.name, 4096, "dd")}
     assert all(io["total_ns"] == io["queue_ns"] + io["device_ns"] for io in ios)
 
 

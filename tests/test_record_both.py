@@ -57,7 +57,7 @@ def of_kernel(recording, *words):
 
 
 def of_dd(recording):
-    return [io for io in of_kernel(recording) if io["comm"] == "dd"]
+    return [io for io in of_kernel(recording) if io["process"] == "dd"]
 
 
 def shown(recording):
@@ -77,7 +77,7 @@ def test_the_disks_of_both_are_apart_although_they_have_one_name(recorded):
     assert {io["device"] for io in kernels + daemons} == {name}
     # A fact that a source does not know is absent.
     assert all("rwbs" in io and not {"rule", "lane", "client"} & io.keys() for io in kernels)
-    assert all(io["rule"] == 1 and not {"comm", "pid", "rwbs"} & io.keys() for io in daemons)
+    assert all(io["rule"] == 1 and not {"process", "pid", "tid", "rwbs"} & io.keys() for io in daemons)
     assert (shown(recording)["disks"], shown(recording)["kernel_disks"]) == ([name], [name])
 
 

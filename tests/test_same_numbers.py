@@ -40,9 +40,9 @@ ZIO = [
     "txg",
     "error",
 ]
-KERNEL = ["device", "op", "type", "size", "offset", "latency", "total", "queue", "pid", "error"]
+KERNEL = ["device", "op", "type", "size", "offset", "latency", "total", "queue", "pid", "tid", "error"]
 # Each reader has its own trace instance, which takes its own times.
-TIMELESS = ["device", "op", "type", "size", "offset", "pid", "error"]
+TIMELESS = ["device", "op", "type", "size", "offset", "pid", "tid", "error"]
 
 
 def recorded(recording, of):
@@ -146,7 +146,7 @@ def test_the_kernels_disks_and_their_recording_count_as_a_list_does(directory):
         work(loop.path)
         over(pilot)
         values = recorded(directory / "pilot", naive.of_kernel)
-        questions = naive.some(random.Random(7), 8, "disk", values, [one for one in TIMELESS if one != "pid"])
+        questions = naive.some(random.Random(7), 8, "disk", values, [one for one in TIMELESS if one not in ("pid", "tid")])
         recorder = started(["record", "-d", loop.path, "-o", directory / "rec"])
         assert "until Ctrl-C" in recorder.stdout.readline()
         live = [started(["stat", statistic.name, "-d", loop.path, "--json", "600"]) for statistic in questions]

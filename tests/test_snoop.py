@@ -115,7 +115,7 @@ def check_writes(loop):
     ios = [json.loads(line) for line in process.stdout]
     assert len(ios) == 8 and process.returncode == 0
     for io in ios:
-        assert (io["device"], io["rwbs"][0], io["bytes"], io["comm"]) == (loop.name, "W", 4096, "dd")
+        assert (io["device"], io["rwbs"][0], io["bytes"], io["process"]) == (loop.name, "W", 4096, "dd")
         assert io["total_ns"] == io["queue_ns"] + io["device_ns"]
 
 

@@ -82,8 +82,8 @@ def agree(loop, place):
     pid, own = calls(place, 40)
     told = [io for io in end(snoop) if io["pid"] == pid]
     assert [io["rwbs"] for io in told] == ["fsync", "fdatasync"] * 20
-    assert {(io["device"], io["comm"], io["error"]) for io in told} == {(loop.name, told[0]["comm"], None)}
-    assert told[0]["comm"].startswith("python") and told[0]["cgroup"].startswith("/")
+    assert {(io["device"], io["process"], io["error"]) for io in told} == {(loop.name, told[0]["process"], None)}
+    assert told[0]["process"].startswith("python") and told[0]["cgroup"].startswith("/")
     # The program's time also includes its two readings of the clock, so it is never shorter than dashpot's time.
     assert all(io["total_ns"] <= measured for io, measured in zip(told, own, strict=True))
     long = [(io["total_ns"], measured) for io, measured in zip(told, own) if measured >= 1_000_000]

@@ -115,8 +115,8 @@ pub struct ShowArgs {
 /// Copy a part of a recording into a new one, for example for a ticket
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
---anonymous puts numbers in place of the names of devices, clients, processes
-and cgroups, and leaves out the host and the words of marks.
+--anonymous puts numbers in place of the names of devices, clients, processes,
+threads and cgroups, and leaves out the host and the words of marks.
 
 Example: five minutes, without names
   dashpot record cut today.rec --from 03:10 --to 03:15 -o ticket.rec --anonymous")]

@@ -23,8 +23,12 @@ pub enum Dimension {
     Client,
     /// The name of the process that asked the kernel for the I/O.
     Process,
-    /// The id of the thread that asked the kernel for the I/O.
+    /// The id of the process that asked the kernel for the I/O.
     Pid,
+    /// The name of the thread, in that process, that asked the kernel for the I/O.
+    Thread,
+    /// The id of the thread that asked the kernel for the I/O.
+    Tid,
     /// The cgroup of the process that asked for the I/O.
     Cgroup,
     /// The container or the systemd unit of the cgroup, as far as the cgroup's path shows.
@@ -121,7 +125,7 @@ struct Row {
 
 impl Dimension {
     /// All dimensions, in the order in which lists show them.
-    pub const ALL: [Dimension; 28] = [
+    pub const ALL: [Dimension; 30] = [
         Dimension::Device,
         Dimension::Op,
         Dimension::Type,
@@ -129,6 +133,8 @@ impl Dimension {
         Dimension::Client,
         Dimension::Process,
         Dimension::Pid,
+        Dimension::Thread,
+        Dimension::Tid,
         Dimension::Cgroup,
         Dimension::Container,
         Dimension::Size,
@@ -191,7 +197,13 @@ impl Dimension {
             ),
             Dimension::Client => ("client", Unit::Name, "the client that sent it to dashpot"),
             Dimension::Process => ("process", Unit::Name, "the process that asked the kernel"),
-            Dimension::Pid => ("pid", Unit::Count, "the id of the thread that asked"),
+            Dimension::Pid => ("pid", Unit::Count, "the id of that process"),
+            Dimension::Thread => (
+                "thread",
+                Unit::Name,
+                "the thread of that process that asked",
+            ),
+            Dimension::Tid => ("tid", Unit::Count, "the id of that thread"),
             Dimension::Cgroup => ("cgroup", Unit::Name, "the cgroup of that process"),
             Dimension::Container => (
                 "container",
@@ -244,17 +256,21 @@ impl Dimension {
         self.row().unit
     }
 
-    /// Whether the dimension names the process that asked for the I/O. The probe knows that process only if
-    /// it watches who submits I/Os.
+    /// Whether the dimension is about the thread that asked for the I/O. The probe knows that thread only if
+    /// it watches the submitters of I/Os.
     pub fn is_who(self) -> bool {
-        matches!(
-            self,
-            Dimension::Process | Dimension::Pid | Dimension::Cgroup | Dimension::Container
-        )
+        let is_thread = matches!(self, Dimension::Thread | Dimension::Tid);
+        is_thread || self.is_process() || self.is_cgroup()
     }
 
-    /// Whether the dimension needs the cgroup of the process. The probe knows cgroups only if it follows all
-    /// processes.
+    /// Whether the dimension is about the process of the thread. The probe knows processes only if it follows
+    /// all threads.
+    pub fn is_process(self) -> bool {
+        matches!(self, Dimension::Process | Dimension::Pid)
+    }
+
+    /// Whether the dimension needs the cgroup of the thread. The probe knows cgroups only if it follows all
+    /// threads.
     pub fn is_cgroup(self) -> bool {
         matches!(self, Dimension::Cgroup | Dimension::Container)
     }
@@ -264,6 +280,8 @@ impl Dimension {
         match self {
             Dimension::Process
             | Dimension::Pid
+            | Dimension::Thread
+            | Dimension::Tid
             | Dimension::Cgroup
             | Dimension::Container
             | Dimension::Inode => knows == Knows::Kernel,
@@ -298,7 +316,9 @@ impl Dimension {
             Dimension::Fua => Value::Name(if io.fua { "yes" } else { "no" }),
             Dimension::Client => Value::Name(who?.client()?),
             Dimension::Process => Value::Name(who?.process(io.kind)?),
-            Dimension::Pid => Value::Number(u64::try_from(who?.pid()?).ok()?),
+            Dimension::Pid => Value::Number(u64::try_from(who?.thread()?.pid?).ok()?),
+            Dimension::Thread => Value::Name(who?.thread_name(io.kind)?),
+            Dimension::Tid => Value::Number(u64::try_from(who?.thread()?.tid?).ok()?),
             Dimension::Cgroup => Value::Name(who?.cgroup(io.kind)?),
             Dimension::Container => Value::Name(container(who?.cgroup(io.kind)?)),
             Dimension::Size => Value::Number(io.length_bytes),

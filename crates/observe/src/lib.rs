@@ -48,4 +48,4 @@ pub use seen::{EarlierIos, Seen, Stacked, VanishedDevice, unplaced_calls};
 pub use size::{size_class, size_name};
 pub use statistic::{Metric, Statistic};
 pub use tally::{Alike, KEYS_MAX, OfValue, Tally};
-pub use who::{WRITE_BACK, Who};
+pub use who::{Thread, WRITE_BACK, Who};

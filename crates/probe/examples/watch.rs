@@ -1,5 +1,5 @@
-//! Watches block devices. `watch [-Q [-C]] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os ended,
-//! how many events were lost, and how much CPU time the watch took. With `-C` it also follows cgroups; with
+//! Watches block devices. `watch [-Q [-P] [-C]] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os ended,
+//! how many events were lost, and how much CPU time the watch took. With `-P` it also follows processes, with `-C` cgroups; with
 //! `-v` it also prints each I/O.
 
 // An example may end with a panic when the reader of its output is gone.
@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Start::Issue
         },
         submitters: has("-Q"),
+        processes: has("-P"),
         cgroups: has("-C"),
     })?;
     println!("watching");

@@ -3,8 +3,6 @@
 use std::fs;
 use std::sync::Arc;
 
-use crate::follower::{Follower, Present};
-
 /// Stands for the cgroup of a task that no event had shown, and that had ended before the probe looked
 /// for its cgroup.
 pub const GONE: &str = "gone";
@@ -34,23 +32,9 @@ impl Hierarchy {
         self.id == UNIFIED
     }
 
-    /// Tells a follower about all tasks that this host has. Events show the tasks that begin or end
-    /// meanwhile.
-    pub(crate) fn introduce(mut self, follower: &mut Follower) {
-        for process in numbers("/proc") {
-            for pid in numbers(&format!("/proc/{process}/task")) {
-                if let Some(cgroup) = self.cgroup(pid) {
-                    follower.know(pid, process, cgroup);
-                }
-            }
-        }
-    }
-}
-
-impl Present for Hierarchy {
-    fn cgroup(&mut self, pid: i32) -> Option<Arc<str>> {
-        let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-        let (_, path) = governing(&memberships)?;
+    /// The path that governs a task's I/O, from the task's `/proc/TID/cgroup`; `None` if the task is ending.
+    pub(crate) fn path(self, memberships: &str, pid: i32) -> Option<Arc<str>> {
+        let (_, path) = governing(memberships)?;
         // In a hierarchy of cgroup v1, the kernel shows a task in the root cgroup while the task is ending.
         if path == "/" && !self.is_unified() && is_ending(pid) {
             return None;
@@ -90,12 +74,6 @@ fn flags_of(stat: &str) -> Option<u64> {
     rest.split_whitespace().nth(6)?.parse().ok()
 }
 
-/// The entries of a directory that are numbers.
-fn numbers(directory: &str) -> impl Iterator<Item = i32> + use<> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
 /// The number of cgroup v2's hierarchy.
 const UNIFIED: u32 = 0;
 /// The target of `/proc/PID/ns/cgroup` for a process in the host's first cgroup namespace. Its number is the
@@ -122,26 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn a_living_process_has_a_cgroup_and_a_dead_one_has_none() {
-        let mut present = Hierarchy::find().expect("cgroups");
-        let this = std::process::id() as i32;
-        let path = present.cgroup(this).expect("a cgroup");
-        assert!(path.starts_with('/'), "{path}");
-        assert_eq!(present.cgroup(i32::MAX), None);
-        assert!(is_ending(i32::MAX) && !is_ending(this));
-
-        let mut follower = Follower::default();
-        present.introduce(&mut follower);
-        let path = follower.of(this, &mut Nothing);
-        assert!(path.is_some_and(|path| path.starts_with('/')));
-    }
-
-    struct Nothing;
-
-    impl Present for Nothing {
-        fn cgroup(&mut self, _pid: i32) -> Option<Arc<str>> {
-            None
-        }
+    fn a_task_that_has_ended_is_ending() {
+        assert!(is_ending(i32::MAX) && !is_ending(std::process::id() as i32));
     }
 
     #[test]

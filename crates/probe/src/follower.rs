@@ -1,5 +1,11 @@
-//! Follows tasks through the kernel's events, so that each I/O has the cgroup that its task had when the
-//! task asked for the I/O.
+//! Follows tasks through the kernel's events, so that each I/O has the process, the names and the cgroup that
+//! its task had when the task asked for the I/O.
+//!
+//! A task is a thread. A new task with the flag `CLONE_THREAD` is a thread of its maker's process; any other
+//! new task is the first thread of a new process. A task has its maker's name until the event `task_rename`
+//! shows another one, such as that of a program that the task executes. When a thread other than the first
+//! executes a program, all other threads end, and the thread gets the number of the first: only the event of
+//! its new name shows that the task with that number lives on.
 //!
 //! A new task is in the cgroup of the task that made it, and stays in that cgroup until it is moved. The
 //! events `task_newtask`, `cgroup_attach_task` and `sched_process_exit` therefore suffice.
@@ -67,9 +73,15 @@ pub(crate) enum TaskEvent {
 pub(crate) trait Present {
     /// The path of the cgroup that governs a task's I/O now; `None` if the task has ended.
     fn cgroup(&mut self, pid: i32) -> Option<Arc<str>>;
+
+    /// The number of the first thread of a task's process; `None` if the task has ended.
+    fn process(&mut self, pid: i32) -> Option<i32>;
+
+    /// The name that a task has now; `None` if the task has ended.
+    fn name(&mut self, pid: i32) -> Option<Comm>;
 }
 
-/// The tasks and their cgroups, at the moment of the last event.
+/// The tasks, at the moment of the last event.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     tasks: HashMap<i32, Task, RandomState>,
@@ -80,11 +92,13 @@ pub(crate) struct Follower {
     is_unified: bool,
 }
 
-#[derive(Clone, Debug)]
+/// A task, with the facts that are known so far.
+#[derive(Clone, Debug, Default)]
 struct Task {
     /// The number of the first thread of the task's process.
-    process: i32,
-    cgroup: Arc<str>,
+    process: Option<i32>,
+    name: Option<Comm>,
+    cgroup: Option<Arc<str>>,
     /// Distinguishes the task from other tasks with the same number.
     serial: u64,
     has_ended: bool,
@@ -99,9 +113,9 @@ impl Follower {
     }
 
     /// Notes an existing task, unless an event has already shown it.
-    pub(crate) fn know(&mut self, pid: i32, process: i32, cgroup: Arc<str>) {
+    pub(crate) fn know(&mut self, pid: i32, process: i32, cgroup: Option<Arc<str>>) {
         if !self.tasks.contains_key(&pid) {
-            self.put(pid, process, cgroup);
+            self.put(pid, Some(process), None, cgroup);
         }
     }
 
@@ -109,36 +123,76 @@ impl Follower {
     pub(crate) fn take(&mut self, event: &TaskEvent, present: &mut impl Present) {
         match event {
             TaskEvent::Made {
-                pid, maker, flags, ..
-            } => self.make(*pid, *maker, *flags, present),
-            TaskEvent::Named { .. } => {}
+                pid,
+                maker,
+                flags,
+                comm,
+            } => {
+                let cgroup = self.inherited(*pid, *maker, *flags, present);
+                let process = match flags & CLONE_THREAD {
+                    0 => Some(*pid),
+                    _ => self.process(*maker, present),
+                };
+                self.put(*pid, process, Some(*comm), cgroup);
+            }
+            TaskEvent::Named { pid, comm } => self.rename(*pid, *comm),
             TaskEvent::Moved { pid, cgroup } => self.go(*pid, cgroup, present),
             TaskEvent::Ended { pid } => self.end(*pid),
         }
     }
 
-    /// The cgroup of a task at the moment of the last event; `None` if no event has shown the task and the
-    /// task has ended.
-    pub(crate) fn of(&mut self, pid: i32, present: &mut impl Present) -> Option<Arc<str>> {
-        if let Some(task) = self.tasks.get(&pid) {
-            return Some(Arc::clone(&task.cgroup));
+    /// The cgroup of a task at the moment of the last event; `None` if no event has shown it and the task has
+    /// ended.
+    pub(crate) fn cgroup(&mut self, pid: i32, present: &mut impl Present) -> Option<Arc<str>> {
+        let known = self.tasks.get(&pid).and_then(|task| task.cgroup.clone());
+        if known.is_some() {
+            return known;
         }
         let cgroup = present.cgroup(pid)?;
-        self.put(pid, pid, Arc::clone(&cgroup));
+        self.task(pid).cgroup = Some(Arc::clone(&cgroup));
         Some(cgroup)
     }
 
-    /// Forgets all tasks, because events were lost. The follower then looks up each task again when it needs
-    /// the task's cgroup.
+    /// The number of the first thread of a task's process; `None` as for [`Follower::cgroup`].
+    pub(crate) fn process(&mut self, pid: i32, present: &mut impl Present) -> Option<i32> {
+        let known = self.tasks.get(&pid).and_then(|task| task.process);
+        if known.is_some() {
+            return known;
+        }
+        let process = present.process(pid)?;
+        self.task(pid).process = Some(process);
+        Some(process)
+    }
+
+    /// The name of a task at the moment of the last event; `None` as for [`Follower::cgroup`].
+    pub(crate) fn name(&mut self, pid: i32, present: &mut impl Present) -> Option<Comm> {
+        let known = self.tasks.get(&pid).and_then(|task| task.name);
+        if known.is_some() {
+            return known;
+        }
+        let name = present.name(pid)?;
+        self.task(pid).name = Some(name);
+        Some(name)
+    }
+
+    /// Forgets all tasks, because events were lost. The follower then looks up each fact about a task again
+    /// when it needs the fact.
     pub(crate) fn forget(&mut self) {
         self.tasks.clear();
         self.ended.clear();
     }
 
-    fn put(&mut self, pid: i32, process: i32, cgroup: Arc<str>) {
+    fn put(
+        &mut self,
+        pid: i32,
+        process: Option<i32>,
+        name: Option<Comm>,
+        cgroup: Option<Arc<str>>,
+    ) {
         self.serial += 1;
         let task = Task {
             process,
+            name,
             cgroup,
             serial: self.serial,
             has_ended: false,
@@ -146,38 +200,52 @@ impl Follower {
         self.tasks.insert(pid, task);
     }
 
-    fn make(&mut self, pid: i32, maker: i32, flags: u64, present: &mut impl Present) {
-        let inherited = self.of(maker, present);
-        let cgroup = if self.is_unified && flags & CLONE_INTO_CGROUP != 0 {
+    fn task(&mut self, pid: i32) -> &mut Task {
+        self.tasks.entry(pid).or_insert_with(|| {
+            self.serial += 1;
+            Task {
+                serial: self.serial,
+                ..Task::default()
+            }
+        })
+    }
+
+    /// The cgroup in which a new task begins.
+    fn inherited(
+        &mut self,
+        pid: i32,
+        maker: i32,
+        flags: u64,
+        present: &mut impl Present,
+    ) -> Option<Arc<str>> {
+        let inherited = self.cgroup(maker, present);
+        if self.is_unified && flags & CLONE_INTO_CGROUP != 0 {
             present.cgroup(pid).or(inherited.map(|path| mark(&path)))
         } else {
             inherited
-        };
-        let process = match (flags & CLONE_THREAD, self.tasks.get(&maker)) {
-            (0, _) => pid,
-            (_, Some(maker)) => maker.process,
-            (_, None) => maker,
-        };
-        match cgroup {
-            Some(cgroup) => self.put(pid, process, cgroup),
-            // The number may still be that of an earlier task, which must be forgotten.
-            None => drop(self.tasks.remove(&pid)),
+        }
+    }
+
+    fn rename(&mut self, pid: i32, name: Comm) {
+        self.serial += 1;
+        let serial = self.serial;
+        let task = self.task(pid);
+        task.name = Some(name);
+        if std::mem::take(&mut task.has_ended) {
+            task.serial = serial;
         }
     }
 
     fn go(&mut self, pid: i32, cgroup: &Arc<str>, present: &mut impl Present) {
-        let process = self.tasks.get(&pid).map_or(pid, |task| task.process);
-        if process == pid {
+        if self.process(pid, present).is_none_or(|own| own == pid) {
             let others = self.tasks.iter_mut();
-            let others = others.filter(|(other, task)| task.process == pid && **other != pid);
+            let others = others.filter(|(other, task)| task.process == Some(pid) && **other != pid);
             for (other, task) in others.filter(|(_, task)| !task.has_ended) {
-                task.cgroup = present.cgroup(*other).unwrap_or_else(|| mark(cgroup));
+                let now = present.cgroup(*other);
+                task.cgroup = Some(now.unwrap_or_else(|| mark(cgroup)));
             }
         }
-        match self.tasks.get_mut(&pid) {
-            Some(task) => task.cgroup = Arc::clone(cgroup),
-            None => self.put(pid, process, Arc::clone(cgroup)),
-        }
+        self.task(pid).cgroup = Some(Arc::clone(cgroup));
     }
 
     fn end(&mut self, pid: i32) {

@@ -22,6 +22,6 @@ pub struct InFlight {
     /// so the probe does not report this I/O as finished. The probe gives up a doubtful I/O at the latest
     /// when it next finds that the kernel has nothing in flight on the disk.
     pub doubtful: bool,
-    /// The task that asked for the I/O, if known.
+    /// The thread that asked for the I/O, if known.
     pub submitter: Option<Submitter>,
 }

@@ -30,7 +30,7 @@ pub struct Io {
     pub merged: u32,
     /// How often the driver has returned the I/O to the queue.
     pub requeued: u32,
-    /// The task that asked for the I/O, if the probe watches submitters and has seen the task.
+    /// The thread that asked for the I/O, if the probe watches submitters and has seen the thread.
     pub submitter: Option<Submitter>,
 }
 
@@ -41,16 +41,37 @@ impl Io {
     }
 }
 
-/// The task that asked for an I/O.
+/// The thread that asked for an I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Submitter {
-    /// The task's thread id.
-    pub pid: i32,
-    /// The task's name.
-    pub comm: Comm,
-    /// The path of the cgroup that governed the task's I/O when it asked for the I/O, if the probe watches
-    /// cgroups; see [`crate::INHERITED`] and [`crate::GONE`].
+    /// The thread's id.
+    pub tid: i32,
+    /// The thread's name.
+    pub thread: Comm,
+    /// The owner of the thread.
+    pub owner: Owner,
+}
+
+/// The process and the cgroup of a thread, at the time when the thread asked for an I/O.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// The process, if the probe watches processes. `None` also if no event has shown the thread and the
+    /// thread has ended.
+    pub process: Option<Process>,
+    /// The path of the cgroup that governed the thread's I/O, if the probe watches cgroups; see
+    /// [`crate::INHERITED`] and [`crate::GONE`].
     pub cgroup: Option<Arc<str>>,
+}
+
+/// A process: the threads that share an id for the kernel's users, `getpid`. A thread of the kernel is a
+/// process of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// The process's id, which is the id of its first thread.
+    pub pid: i32,
+    /// The name of its first thread, which is the program's name unless the thread has changed it; `None` if
+    /// no event has shown that thread and the thread has ended.
+    pub name: Option<Comm>,
 }
 
 /// The kernel's letters for an operation, such as `R`, `WS` or `FWFS`.

@@ -11,10 +11,13 @@ pub struct Options {
     pub later: bool,
     /// The event at which an I/O begins.
     pub start: Start,
-    /// Whether each I/O names its submitter: the process that queued its oldest bio. To know submitters, the
+    /// Whether each I/O names its submitter: the thread that queued its oldest bio. To know submitters, the
     /// probe needs the events of [`Start::Queue`]. If `io.max` has held an I/O back, a kernel thread queues
     /// the I/O, and counts as its submitter.
     pub submitters: bool,
+    /// Whether each submitter comes with its process. For this, the probe needs an event whenever a task of
+    /// the host is made, is renamed or ends, and lists all tasks when the watch begins.
+    pub processes: bool,
     /// Whether each submitter comes with the cgroup that governed its I/O when it asked for the I/O. For
     /// this, the probe needs an event whenever a task of the host is made, is moved or ends, and looks at all
     /// tasks when the watch begins.

@@ -49,7 +49,7 @@ pub struct Record {
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// `block_bio_queue`: the device received a bio from this task.
+    /// `block_bio_queue`: the device received a bio from the thread with this name.
     BioQueue(Comm),
     /// `block_split`: a bio was cut. Its remaining part begins at this sector.
     Split(u64),

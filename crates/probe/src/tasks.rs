@@ -1,63 +1,55 @@
-//! The names and the cgroups of this host's tasks, with which the probe describes the submitters of I/Os and
-//! of calls that sync.
+//! The processes, the names and the cgroups of this host's tasks, with which the probe describes the
+//! submitters of I/Os and of calls that sync.
 
-use std::collections::HashMap;
-use std::fs;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
-
-use crate::cgroup::{GONE, Hierarchy};
+use crate::cgroup::GONE;
 use crate::follower::{Follower, Present, TaskEvent};
-use crate::io::Comm;
+use crate::io::{Comm, Owner, Process};
+use crate::proc::Proc;
 use crate::tracefs::setup::Plan;
+use crate::tracefs::tasks::Facts;
 
 /// The tasks as they were at the last event.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     follower: Follower,
-    present: Hierarchy,
-    /// Whether the kernel has all events that the follower needs. If not, the tasks' cgroups are looked up
-    /// again at each reading.
+    present: Proc,
+    facts: Facts,
+    /// Whether the kernel has all events that the follower needs. If not, the tasks are looked up again at
+    /// each reading.
     is_followed: bool,
     /// Whether events have been lost since all tasks were last looked up.
     is_unsure: bool,
     gone: Arc<str>,
-    /// The names of tasks that events have shown, until they end.
-    names: HashMap<i32, Comm, RandomState>,
 }
 
 impl Tasks {
-    /// Lists the tasks that exist now. The kernel must already be recording the events of tasks.
+    /// Lists the tasks that exist now, if any facts about them are needed. The kernel must already be
+    /// recording the events of tasks.
     pub(crate) fn begin(plan: Plan) -> Tasks {
-        let (present, is_followed) = (plan.hierarchy, plan.is_followed);
-        let mut follower = Follower::new(present.is_unified());
-        if is_followed {
-            present.introduce(&mut follower);
-        }
-        Tasks {
-            follower,
-            present,
-            is_followed,
-            is_unsure: false,
+        let facts = plan.facts;
+        let is_unified = facts.hierarchy.is_some_and(|own| own.is_unified());
+        let mut tasks = Tasks {
+            follower: Follower::new(is_unified),
+            present: Proc::new(facts.hierarchy),
+            facts,
+            is_followed: plan.is_followed,
+            is_unsure: true,
             gone: GONE.into(),
-            names: HashMap::default(),
-        }
+        };
+        tasks.tend();
+        tasks
     }
 
     /// Takes the next event, in order of time.
     pub(crate) fn take(&mut self, event: &TaskEvent) {
         match event {
-            TaskEvent::Made { pid, comm, .. } | TaskEvent::Named { pid, comm } => {
-                self.names.insert(*pid, *comm);
-            }
-            TaskEvent::Ended { pid } => drop(self.names.remove(pid)),
-            TaskEvent::Moved { .. } => {}
-        }
-        match event {
             // The event has a path from the root of the host's hierarchy. All other paths come from `/proc`,
             // and begin at the root of this process's cgroup namespace. So read this path from `/proc`, too.
-            TaskEvent::Moved { pid, .. } if !self.present.is_whole => {
+            TaskEvent::Moved { pid, .. }
+                if self.facts.hierarchy.is_some_and(|own| !own.is_whole) =>
+            {
                 let (pid, now) = (*pid, self.present.cgroup(*pid));
                 let cgroup = now.unwrap_or_else(|| Arc::clone(&self.gone));
                 let moved = TaskEvent::Moved { pid, cgroup };
@@ -67,24 +59,36 @@ impl Tasks {
         }
     }
 
-    /// The cgroup of a task, or [`GONE`].
-    pub(crate) fn cgroup(&mut self, pid: i32) -> Arc<str> {
-        let known = self.follower.of(pid, &mut self.present);
-        known.unwrap_or_else(|| Arc::clone(&self.gone))
+    /// The owner of a thread with this name, with the facts that are needed. A cgroup that is not known is
+    /// [`GONE`].
+    pub(crate) fn owner(&mut self, tid: i32, thread: Option<Comm>) -> Owner {
+        let Facts {
+            processes,
+            hierarchy,
+        } = self.facts;
+        let (follower, present) = (&mut self.follower, &mut self.present);
+        let cgroup = hierarchy.map(|_| {
+            let known = follower.cgroup(tid, present);
+            known.unwrap_or_else(|| Arc::clone(&self.gone))
+        });
+        let pid = processes.then(|| follower.process(tid, present)).flatten();
+        let process = pid.map(|pid| Process {
+            pid,
+            // For the workers of the kernel, `/proc` adds their work to the name.
+            name: thread
+                .filter(|_| pid == tid)
+                .or_else(|| follower.name(pid, present)),
+        });
+        Owner { process, cgroup }
     }
 
-    /// The name of a task; `None` if no event has shown the task and the task has ended.
-    pub(crate) fn name(&mut self, pid: i32) -> Option<Comm> {
-        if let Some(name) = self.names.get(&pid) {
-            return Some(*name);
-        }
-        let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
-        Some(Comm::new(name.strip_suffix(b"\n").unwrap_or(&name)))
+    /// The name of a thread; `None` if no event has shown the thread and the thread has ended.
+    pub(crate) fn name(&mut self, tid: i32) -> Option<Comm> {
+        self.follower.name(tid, &mut self.present)
     }
 
     /// Notes that events were lost.
     pub(crate) fn lost(&mut self) {
-        self.names.clear();
         self.follower.forget();
         self.is_unsure = true;
     }
@@ -98,7 +102,8 @@ impl Tasks {
 
     /// Looks at all tasks again after a loss. This is slow, so call it rarely.
     pub(crate) fn tend(&mut self) {
-        if std::mem::take(&mut self.is_unsure) && self.is_followed {
+        let is_asked = self.facts.processes || self.facts.hierarchy.is_some();
+        if std::mem::take(&mut self.is_unsure) && self.is_followed && is_asked {
             self.present.introduce(&mut self.follower);
         }
     }

@@ -8,7 +8,7 @@ use crate::device::{Number, SYS, list};
 use crate::earlier::Earlier;
 use crate::error::TraceError;
 use crate::in_flight::InFlight;
-use crate::io::Io;
+use crate::io::{Io, Owner};
 use crate::options::Options;
 use crate::pairing::Pairing;
 use crate::record::{Entry, Record, What};
@@ -20,6 +20,7 @@ use crate::tracefs::format::Format;
 use crate::tracefs::instance::Instance;
 use crate::tracefs::ring::{Item, Ring};
 use crate::tracefs::setup::{SWITCH, buffer_kib, enable, enable_tasks, layout, now_ns, prepare};
+use crate::tracefs::tasks::Facts;
 
 /// The progress of one reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,8 +52,7 @@ pub struct Tracer {
     ring: Ring,
     instance: Instance,
     pairing: Pairing,
-    /// The tasks, if the tracer watches their cgroups.
-    tasks: Option<Tasks>,
+    tasks: Tasks,
     /// `pairing.unmatched()` at the last reading.
     unmatched: u64,
     /// `pairing.dropped()` at the last reading.
@@ -93,11 +93,8 @@ impl Tracer {
             let decoder = |format: &Format| events::Decoder::new(kind, format).map(Decoder::Block);
             decoders.push(enable(&instance, &path, filter, decoder)?);
         }
-        let plan = if options.cgroups {
-            enable_tasks(&instance, &mut decoders)?
-        } else {
-            None
-        };
+        let facts = Facts::of(options.processes, options.cgroups);
+        let plan = enable_tasks(&instance, facts, &mut decoders)?;
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write(SWITCH, "1")?;
         Ok(Tracer {
@@ -105,7 +102,7 @@ impl Tracer {
             ring,
             instance,
             pairing: Pairing::new(&options.devices, options.start),
-            tasks: plan.map(Tasks::begin),
+            tasks: Tasks::begin(plan),
             unmatched: 0,
             dropped: 0,
             tended_ns: now_ns(),
@@ -148,7 +145,7 @@ impl Tracer {
         if is_whole {
             self.count_earlier(&counts, counted_ns);
         }
-        self.tasks.iter_mut().for_each(Tasks::caught_up);
+        self.tasks.caught_up();
         if until_ns >= self.tended_ns + TEND_NS {
             self.tend(until_ns)?;
         }
@@ -174,10 +171,11 @@ impl Tracer {
         self.ring.drain(until_ns, |item| match item {
             Item::Entry(Entry::Block(record)) => {
                 unknown += u64::from(is_end_on_unknown(roster, record));
-                let asks = matches!(record.what, What::BioQueue(_));
-                let tasks = tasks.as_mut().filter(|_| asks);
-                let ended = pairing.take(record, tasks.map(|tasks| tasks.cgroup(record.pid)));
-                if let Some(io) = ended {
+                let owner = match record.what {
+                    What::BioQueue(thread) => tasks.owner(record.pid, Some(thread)),
+                    _ => Owner::default(),
+                };
+                if let Some(io) = pairing.take(record, owner) {
                     match roster.place(&io) {
                         Place::Of(name) => give(&name, &io),
                         Place::Undecided => undecided.push(io),
@@ -185,13 +183,11 @@ impl Tracer {
                     }
                 }
             }
-            Item::Entry(Entry::Task(_, event)) => {
-                tasks.iter_mut().for_each(|tasks| tasks.take(event));
-            }
+            Item::Entry(Entry::Task(_, event)) => tasks.take(event),
             Item::Entry(Entry::Sync(_)) => {}
             Item::Lost(at_ns) => {
                 pairing.lost(at_ns);
-                tasks.iter_mut().for_each(Tasks::lost);
+                tasks.lost();
             }
         })?;
         Ok(unknown)
@@ -279,7 +275,7 @@ impl Tracer {
     /// meanwhile read all their events that were not lost.
     fn tend(&mut self, now_ns: u64) -> Result<(), TraceError> {
         self.instance.check_on(SWITCH)?;
-        self.tasks.iter_mut().for_each(Tasks::tend);
+        self.tasks.tend();
         let before_ns = std::mem::replace(&mut self.tended_ns, now_ns);
         for disk in std::mem::take(&mut self.idle) {
             self.pairing.give_up(disk, before_ns);

@@ -58,8 +58,8 @@ impl Shapes {
         }
         // Nulls in these columns show the kind of the I/O, so the rows of one shape must have the same nulls.
         // Only zios have a wait for a throttle. A zio without a time in the store is a program's call that
-        // dashpot held but did not carry out.
-        for column in [column::THROTTLE, column::STORE] {
+        // dashpot held but did not carry out. A thread that an older dashpot recorded has no id of its own.
+        for column in [column::THROTTLE, column::STORE, column::PID, column::TID] {
             if block.has_nulls(column) {
                 let is_known = |row: &usize| u32::from(block.int(column, *row).is_some());
                 self.refine(2, rows.iter().map(is_known));

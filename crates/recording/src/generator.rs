@@ -2,7 +2,7 @@
 
 use dashpot_engine::pool::Class;
 use dashpot_engine::{Duration, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 use proptest::option::of;
 use proptest::prelude::*;
 
@@ -31,12 +31,30 @@ fn any_waits() -> impl Strategy<Value = IoWaits> {
 fn any_who() -> impl Strategy<Value = Who> {
     prop_oneof![
         ".{0,8}".prop_map(|name| Who::Client(name.into())),
-        (any::<i32>(), ".{0,8}", of("[a-z/]{0,8}")).prop_map(|(pid, comm, cgroup)| Who::Thread {
-            pid,
-            comm: comm.into(),
-            cgroup: cgroup.map(Into::into),
-        }),
+        any_thread().prop_map(Who::Thread),
     ]
+}
+
+prop_compose! {
+    /// A thread. If no fact about it is known, its id is.
+    fn any_thread()(
+        (process, thread) in (of(".{0,8}"), of(".{0,8}")),
+        (pid, tid) in any::<(Option<i32>, Option<i32>)>(),
+        cgroup in of("[a-z/]{0,8}"),
+    ) -> Thread {
+        let thread = Thread {
+            process: process.map(Into::into),
+            pid,
+            thread: thread.map(Into::into),
+            tid,
+            cgroup: cgroup.map(Into::into),
+        };
+        if thread == Thread::default() {
+            Thread { tid: Some(7), ..thread }
+        } else {
+            thread
+        }
+    }
 }
 
 fn any_kind() -> impl Strategy<Value = Kind> {

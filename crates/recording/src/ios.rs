@@ -7,7 +7,7 @@
 
 use dashpot_engine::pool::Class;
 use dashpot_engine::{Duration, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 
 use crate::batch::{Batch, Row};
 use crate::block::Block;
@@ -53,9 +53,9 @@ pub mod column {
         OUTCOME = Column::word("outcome");
         /// The client of dashpot that asked for the I/O.
         CLIENT = Column::word("client").optional();
-        /// The name of the thread that asked for the I/O.
+        /// The name of the process that asked for the I/O; where `tid` is null, the name of the thread.
         PROCESS = Column::word("process").optional();
-        /// The id of the thread that asked for the I/O.
+        /// The id of the process that asked for the I/O; where `tid` is null, the id of the thread.
         PID = Column::code("pid").optional();
         /// The cgroup of the thread that asked for the I/O.
         CGROUP = Column::word("cgroup").optional();
@@ -93,6 +93,10 @@ pub mod column {
         MERGED = Column::code("merged");
         /// How often the driver returned the I/O to the queue.
         REQUEUED = Column::code("requeued");
+        /// The name of the thread that asked for the I/O.
+        THREAD = Column::word("thread").optional().since(5);
+        /// The id of the thread that asked for the I/O.
+        TID = Column::code("tid").optional().since(5);
     }
 }
 
@@ -107,7 +111,7 @@ pub struct Recorded {
 }
 
 /// The columns whose values are names.
-pub(crate) const NAMES: [usize; 9] = [
+pub(crate) const NAMES: [usize; 10] = [
     column::LAYER,
     column::DEVICE,
     column::OP,
@@ -115,6 +119,7 @@ pub(crate) const NAMES: [usize; 9] = [
     column::OUTCOME,
     column::CLIENT,
     column::PROCESS,
+    column::THREAD,
     column::CGROUP,
     column::CLASS,
 ];
@@ -176,8 +181,9 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     io.inode = int(column::INODE).map(|inode| inode as u64);
     io.merged = bits(column::MERGED) as u32;
     io.requeued = bits(column::REQUEUED) as u32;
-    if let (Some(Who::Thread { pid, .. }), Some(own)) = (&mut io.who, int(column::PID)) {
-        *pid = own as i32;
+    if let Some(Who::Thread(thread)) = &mut io.who {
+        thread.pid = int(column::PID).map(|pid| pid as i32);
+        thread.tid = int(column::TID).map(|tid| tid as i32);
     }
 }
 
@@ -220,30 +226,33 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     push_waits(&mut row, total_ns, &waits);
     row.int(io.merged.into());
     row.int(io.requeued.into());
+    let thread = io.who.as_ref().and_then(Who::thread);
+    row.maybe_text(thread.and_then(|own| own.thread.as_deref()));
+    row.maybe_int(thread.and_then(|own| own.tid).map(i64::from));
 }
 
 fn push_who(row: &mut Row<'_>, who: Option<&Who>) {
-    let (client, comm, pid, cgroup) = match who {
-        Some(Who::Client(name)) => (Some(name), None, None, None),
-        Some(Who::Thread { pid, comm, cgroup }) => (None, Some(comm), Some(*pid), cgroup.as_ref()),
-        None => (None, None, None, None),
-    };
-    row.maybe_text(client.map(AsRef::as_ref));
-    row.maybe_text(comm.map(AsRef::as_ref));
-    row.maybe_int(pid.map(i64::from));
-    row.maybe_text(cgroup.map(AsRef::as_ref));
+    let thread = who.and_then(Who::thread);
+    row.maybe_text(who.and_then(Who::client));
+    row.maybe_text(thread.and_then(|own| own.process.as_deref()));
+    row.maybe_int(thread.and_then(|own| own.pid).map(i64::from));
+    row.maybe_text(thread.and_then(|own| own.cgroup.as_deref()));
 }
 
 fn who_of(block: &Block, row: usize) -> Option<Who> {
     let name = |column| block.name(column, row).cloned();
-    let thread = || {
-        Some(Who::Thread {
-            pid: block.int(column::PID, row).unwrap_or_default() as i32,
-            comm: name(column::PROCESS)?,
-            cgroup: name(column::CGROUP),
-        })
+    if let Some(client) = name(column::CLIENT) {
+        return Some(Who::Client(client));
+    }
+    let id = |column| block.int(column, row).map(|id| id as i32);
+    let thread = Thread {
+        process: name(column::PROCESS),
+        pid: id(column::PID),
+        thread: name(column::THREAD),
+        tid: id(column::TID),
+        cgroup: name(column::CGROUP),
     };
-    name(column::CLIENT).map(Who::Client).or_else(thread)
+    (thread != Thread::default()).then_some(Who::Thread(thread))
 }
 
 /// The waits of a zio except the wait in the queue, in the order of their columns.

@@ -26,6 +26,8 @@ use crate::unpack::{Asked, unpack};
 pub(crate) struct TableFile {
     bytes: Source,
     table: &'static Table,
+    /// How many of the table's columns the file has, from the first on.
+    columns: usize,
     meta: ParquetMetaData,
     checksums: String,
     is_verified: bool,
@@ -91,17 +93,19 @@ impl TableFile {
         });
         let meta = meta?;
         // A file of another program has no checksums, and is refused here.
-        let checksums = seal::checksums_of(&meta, table)?;
+        let (format, checksums) = seal::checksums_of(&meta, table)?;
+        let columns = table.columns_in(format);
         if is_verified && !seal::is_signed(&footer) {
             return Err(Flaw::damaged("its footer has changed"));
         }
-        check_schema(&meta, table)?;
+        check_schema(&meta, table, columns)?;
         for group in meta.row_groups() {
             check_group(group, length)?;
         }
         Ok(TableFile {
             bytes,
             table,
+            columns,
             meta,
             checksums,
             is_verified,
@@ -162,7 +166,10 @@ impl TableFile {
         block: &mut Block,
     ) -> Result<(), Flaw> {
         for &column in columns {
-            if let Some((loaded, scratch)) = block.fill(column) {
+            // A column that the file lacks has no value in any row.
+            if let Some((loaded, scratch)) = block.fill(column)
+                && column < self.columns
+            {
                 unpanicked(|| self.column(group, column, rows, loaded, scratch))?;
             }
         }
@@ -192,7 +199,7 @@ impl TableFile {
         is_asked: impl Fn(usize) -> bool,
         mut of: impl FnMut(&Block),
     ) -> Result<(), Flaw> {
-        let all = 0..self.table.columns.len();
+        let all = 0..self.columns;
         let others: Vec<usize> = all.filter(|column| !columns.contains(column)).collect();
         for group in (0..self.groups()).filter(|group| is_asked(*group)) {
             for column in &others {
@@ -228,7 +235,7 @@ impl TableFile {
         let start = place.start as u64;
         let bytes = self.bytes.read(start, place.len())?;
         let name = self.table.columns[column].name;
-        let index = group * self.table.columns.len() + column;
+        let index = group * self.columns + column;
         let sum = seal::checksum_of(&self.checksums, index);
         if self.is_verified && sum != Some(seal::checksum(&bytes).as_str()) {
             return Err(Flaw::damaged(format!("'{name}' has changed")));
@@ -314,8 +321,8 @@ fn footer(bytes: &Source, length: u64) -> Result<Bytes, Flaw> {
     }
 }
 
-fn check_schema(meta: &ParquetMetaData, table: &Table) -> Result<(), Flaw> {
-    let expected = table.schema()?;
+fn check_schema(meta: &ParquetMetaData, table: &Table, columns: usize) -> Result<(), Flaw> {
+    let expected = table.schema(columns)?;
     let schema = meta.file_metadata().schema_descr();
     if schema.root_schema().get_fields() == expected.get_fields() {
         Ok(())

@@ -49,10 +49,10 @@ pub(crate) const FOOTER_MAX: usize = 4 << 20;
 
 impl Label {
     /// The key-value pairs for the footer.
-    pub(crate) fn pairs(&self, checksums: &str) -> [(&'static str, String); 7] {
+    pub(crate) fn pairs(&self, format: u64, checksums: &str) -> [(&'static str, String); 7] {
         [
             (TABLE, self.table.clone()),
-            (FORMAT, VERSION.to_string()),
+            (FORMAT, format.to_string()),
             (HOST, self.host.clone()),
             (CLOCK, self.clock_ns.to_string()),
             (AT, self.at_ns.to_string()),
@@ -139,8 +139,8 @@ pub(crate) fn host_of(meta: &ParquetMetaData) -> Option<String> {
     host.value.clone()
 }
 
-/// The checksums of a file's columns, if this version can read the file.
-pub(crate) fn checksums_of(meta: &ParquetMetaData, table: &Table) -> Result<String, Flaw> {
+/// The format of a file and the checksums of its columns, if this version can read the file.
+pub(crate) fn checksums_of(meta: &ParquetMetaData, table: &Table) -> Result<(u64, String), Flaw> {
     let pairs = meta.file_metadata().key_value_metadata();
     let pairs: HashMap<&str, &str> = pairs
         .into_iter()
@@ -158,7 +158,7 @@ pub(crate) fn checksums_of(meta: &ParquetMetaData, table: &Table) -> Result<Stri
     let text = |key| pairs.get(key).copied().ok_or_else(|| lacks(key));
     let (is, should) = (text(TABLE)?, table.name);
     if is == should {
-        Ok(text(COLUMNS)?.to_owned())
+        Ok((format, text(COLUMNS)?.to_owned()))
     } else {
         Err(Flaw::damaged(format!(
             "it has '{is}' where '{should}' belongs"

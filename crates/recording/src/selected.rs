@@ -62,6 +62,14 @@ impl Selected {
         self.shapes.times(&self.block, &self.rows, of);
     }
 
+    /// Whether an older dashpot recorded any of the I/Os, so that the process of the I/O is its thread. `false`
+    /// if the query does not ask for the columns with the ids of both.
+    pub fn has_threads_as_processes(&self) -> bool {
+        let has = |column, row: &usize| self.block.int(column, *row).is_some();
+        let mut rows = self.rows.iter();
+        rows.any(|row| has(column::PID, row) && !has(column::TID, row))
+    }
+
     /// The I/Os that were in flight when their file was sealed.
     pub fn in_flight(&self) -> impl Iterator<Item = Recorded> {
         let texts = self.block.texts(column::OUTCOME).into_iter();

@@ -1,7 +1,7 @@
 //! Invented I/Os, in a mix like a busy server's, for the tests and for the example that measures queries.
 
 use dashpot_engine::{Duration, Op, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 
 /// How far the time since 1970 is ahead of the server's clock.
 pub(crate) const AHEAD_NS: u64 = 1_763_900_000_000_000_123;
@@ -119,11 +119,17 @@ fn served(
         who: Some(if is_zio {
             Who::Client(format!("uid=1000 pid={}", 4_711 + process).into())
         } else {
-            Who::Thread {
-                pid: 1_000 + 17 * process as i32,
-                comm: ["postgres", "mysqld", "java", "kworker/1:2"][process as usize % 4].into(),
-                cgroup: Some(["/system.slice/db.service", "/batch"][process as usize % 2].into()),
-            }
+            // Each process has two threads that do I/O.
+            let (process, own) = (process as usize / 2, process as usize % 2);
+            let name = ["postgres", "mysqld", "java", "kworker/1:2"][process];
+            let pid = 1_000 + 17 * process as i32;
+            Who::Thread(Thread {
+                process: Some(name.into()),
+                pid: Some(pid),
+                thread: Some([name, "io-1"][own].into()),
+                tid: Some(pid + own as i32),
+                cgroup: Some(["/system.slice/db.service", "/batch"][process % 2].into()),
+            })
         }),
         rule: is_zio.then_some(1),
         lane: is_zio.then(|| random.below(4) as u32),

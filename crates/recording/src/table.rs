@@ -12,9 +12,10 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 /// The format that this version writes. In format 1, `latency_ns` was the time from the beginning to the end;
-/// format 2 had no classes, txgs and inodes; format 3 had no layer `kernel`.
-pub(crate) const VERSION: u64 = 4;
-/// The oldest format that this version reads. Its columns are those of the newest format.
+/// format 2 had no classes, txgs and inodes; format 3 had no layer `kernel`; until format 4, the process of an
+/// I/O was its thread.
+pub(crate) const VERSION: u64 = 5;
+/// The oldest format that this version reads.
 pub(crate) const OLDEST: u64 = 3;
 
 /// The maximum number of rows in a row group.
@@ -32,7 +33,7 @@ macro_rules! columns {
 
 pub(crate) use columns;
 
-/// A table. All files of a table have the same columns.
+/// A table. All files of a table have the same columns, but for those that older formats lack.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     /// The table's name, which is also the name of its folder.
@@ -54,6 +55,8 @@ pub(crate) struct Column {
     pub(crate) has_bounds: bool,
     /// Whether a row group stores each distinct value of the column once.
     pub(crate) is_named: bool,
+    /// The first format that has the column.
+    since: u64,
 }
 
 /// The type of a column's cells.
@@ -74,6 +77,7 @@ impl Column {
             is_optional: false,
             has_bounds: false,
             is_named: false,
+            since: OLDEST,
         }
     }
 
@@ -103,6 +107,12 @@ impl Column {
         self
     }
 
+    /// The same column, but only from this format on. It must come after all columns of older formats.
+    pub(crate) const fn since(mut self, format: u64) -> Column {
+        self.since = format;
+        self
+    }
+
     fn parquet_type(&self) -> Result<TypePtr, ParquetError> {
         let repetition = if self.is_optional {
             Repetition::OPTIONAL
@@ -120,9 +130,15 @@ impl Column {
 }
 
 impl Table {
-    /// The table's schema in Parquet's form.
-    pub(crate) fn schema(&self) -> Result<TypePtr, ParquetError> {
-        let columns = self.columns.iter().map(Column::parquet_type);
+    /// How many of the columns, from the first on, a file of this format has.
+    pub(crate) fn columns_in(&self, format: u64) -> usize {
+        self.columns
+            .partition_point(|column| column.since <= format)
+    }
+
+    /// The table's schema in Parquet's form, with this many columns.
+    pub(crate) fn schema(&self, columns: usize) -> Result<TypePtr, ParquetError> {
+        let columns = self.columns.iter().take(columns).map(Column::parquet_type);
         let schema = Type::group_type_builder(self.name)
             .with_fields(columns.collect::<Result<Vec<_>, _>>()?)
             .build()?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use dashpot_engine::Waits;
-use dashpot_observe::{FinishedIo, IoWaits, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Thread, Who};
 use proptest::prelude::*;
 
 use crate::batch::Batch;
@@ -18,7 +18,7 @@ use crate::reader::read_unverified;
 use crate::seal::Label;
 use crate::selected::Selected;
 use crate::server::Server;
-use crate::table::GROUP_ROWS;
+use crate::table::{GROUP_ROWS, OLDEST, VERSION};
 use crate::write::Draft;
 
 fn label() -> Label {
@@ -32,7 +32,11 @@ fn label() -> Label {
 
 /// A file with `rows` rows in each row group.
 fn file_of(ios: &[Recorded], rows: usize) -> Vec<u8> {
-    let mut draft = Draft::new(&IOS).expect("a draft");
+    file_of_format(VERSION, ios, rows)
+}
+
+fn file_of_format(format: u64, ios: &[Recorded], rows: usize) -> Vec<u8> {
+    let mut draft = Draft::of_format(format, &IOS).expect("a draft");
     let mut batch = Batch::new(&IOS);
     for group in ios.chunks(rows) {
         batch.clear();
@@ -77,11 +81,11 @@ fn each(bytes: &[u8]) -> Result<Vec<(usize, u32, Recorded)>, Flaw> {
 /// An I/O without its numbers.
 fn names_of(one: &Recorded) -> Recorded {
     let who = match &one.io.who {
-        Some(Who::Thread { comm, cgroup, .. }) => Some(Who::Thread {
-            pid: 0,
-            comm: comm.clone(),
-            cgroup: cgroup.clone(),
-        }),
+        Some(Who::Thread(thread)) => Some(Who::Thread(Thread {
+            pid: thread.pid.map(|_| 0),
+            tid: thread.tid.map(|_| 0),
+            ..thread.clone()
+        })),
         who => who.clone(),
     };
     let io = FinishedIo {
@@ -284,9 +288,47 @@ fn other_files_are_refused_by_what_they_are() {
     assert_eq!(read(&newer).err(), Some(Flaw::Newer(9)));
     newer[digit] = b'2';
     assert_eq!(read(&newer).err(), Some(Flaw::Older(2)));
-    // Format 3 only lacks a layer. The footer still has format 4's checksum, so it is not compared here.
-    newer[digit] = b'3';
-    assert_eq!(read_unverified(newer).expect("format 3"), []);
+    newer[digit] = b'4';
+    assert!(matches!(read(&newer), Err(Flaw::Damaged(_))));
+}
+
+fn has_threads_as_processes(bytes: &[u8]) -> bool {
+    let file = opened(bytes).expect("a file");
+    let mut selected = Selected::default();
+    selected.turn_to(Path::new(""), &file, 0);
+    selected.select(&file, 0, &Query::default()).expect("I/Os");
+    selected.has_threads_as_processes()
+}
+
+#[test]
+fn a_file_of_an_older_format_has_no_threads() {
+    let all: Vec<Recorded> = Server::new(false)
+        .ios(20)
+        .into_iter()
+        .map(finished)
+        .collect();
+    for format in OLDEST..VERSION {
+        let bytes = file_of_format(format, &all, 8);
+        let mut expected = all.clone();
+        for one in &mut expected {
+            let Some(Who::Thread(thread)) = &mut one.io.who else {
+                continue;
+            };
+            (thread.thread, thread.tid) = (None, None);
+            assert!(thread.is_its_process());
+        }
+        assert_eq!(read(&bytes).as_ref(), Ok(&expected), "format {format}");
+        assert!(has_threads_as_processes(&bytes));
+        let alone: Vec<_> = each(&bytes)
+            .expect("a file")
+            .into_iter()
+            .map(|(.., one)| one)
+            .collect();
+        assert_eq!(alone, expected, "format {format}");
+        // In a part of the recording, which has the newest format, they still are.
+        assert!(has_threads_as_processes(&file_of(&expected, 8)));
+    }
+    assert!(!has_threads_as_processes(&file_of(&all, 8)));
 }
 
 fn bytes_per_io(is_zio: bool) -> f64 {

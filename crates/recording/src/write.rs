@@ -10,18 +10,26 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::batch::{Batch, Values};
 use crate::named::pack;
 use crate::seal::{self, Label};
-use crate::table::Table;
+use crate::table::{Table, VERSION};
 
 /// The bytes of a file of a table, up to its footer.
 pub(crate) struct Draft {
     writer: SerializedFileWriter<Vec<u8>>,
+    format: u64,
 }
 
 impl Draft {
     pub(crate) fn new(table: &'static Table) -> Result<Draft, ParquetError> {
+        Draft::of_format(VERSION, table)
+    }
+
+    /// A draft of this format, which has the columns of that format only.
+    pub(crate) fn of_format(format: u64, table: &'static Table) -> Result<Draft, ParquetError> {
+        let schema = table.schema(table.columns_in(format))?;
         let properties = Arc::new(table.properties()?);
         Ok(Draft {
-            writer: SerializedFileWriter::new(Vec::new(), table.schema()?, properties)?,
+            writer: SerializedFileWriter::new(Vec::new(), schema, properties)?,
+            format,
         })
     }
 
@@ -47,7 +55,7 @@ impl Draft {
     pub(crate) fn seal(mut self, label: &Label) -> Result<Vec<u8>, ParquetError> {
         self.writer.flush()?;
         let checksums = seal::checksums(self.writer.inner(), self.writer.flushed_row_groups());
-        for (key, value) in label.pairs(&checksums) {
+        for (key, value) in label.pairs(self.format, &checksums) {
             self.writer
                 .append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }

@@ -1,11 +1,11 @@
-//! The kernel's I/Os as records, with the names of their devices, types, processes and cgroups.
+//! The kernel's I/Os as records, with the names of their devices, types, processes, threads and cgroups.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
 use dashpot_engine::{Op, OpSet};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 use dashpot_probe::{Comm, InFlight, Io, Rwbs, Submitter};
 
 use crate::errno::errno_name;
@@ -13,7 +13,7 @@ use crate::errno::errno_name;
 /// Makes records. Records share the strings of names, because many records have the same few names.
 pub(crate) struct KernelIos {
     letters: Known<Rwbs>,
-    comms: Known<Comm>,
+    names: Known<Comm>,
 }
 
 /// Maps each name, in the form that it has in the kernel's events, to its string.
@@ -23,7 +23,7 @@ impl KernelIos {
     pub(crate) fn new() -> KernelIos {
         KernelIos {
             letters: Known(HashMap::new()),
-            comms: Known(HashMap::new()),
+            names: Known(HashMap::new()),
         }
     }
 
@@ -83,11 +83,15 @@ impl KernelIos {
     }
 
     fn who(&mut self, submitter: &Submitter) -> Who {
-        Who::Thread {
-            pid: submitter.pid,
-            comm: self.comms.text(submitter.comm, ToString::to_string),
-            cgroup: submitter.cgroup.clone(),
-        }
+        let mut name = |name| self.names.text(name, ToString::to_string);
+        let Submitter { tid, thread, owner } = submitter;
+        Who::Thread(Thread {
+            process: owner.process.and_then(|own| own.name).map(&mut name),
+            pid: owner.process.map(|own| own.pid),
+            thread: Some(name(*thread)),
+            tid: Some(*tid),
+            cgroup: owner.cgroup.clone(),
+        })
     }
 }
 
@@ -123,7 +127,7 @@ const KNOWN_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
-    use dashpot_probe::Number;
+    use dashpot_probe::{Number, Owner, Process};
 
     use super::*;
 
@@ -146,9 +150,15 @@ mod tests {
             merged: 0,
             requeued: 0,
             submitter: Some(Submitter {
-                pid: i32::MAX,
-                comm: Comm::new(b"dd"),
-                cgroup: Some("/a".into()),
+                tid: i32::MAX,
+                thread: Comm::new(b"io-1"),
+                owner: Owner {
+                    process: Some(Process {
+                        pid: 7,
+                        name: Some(Comm::new(b"dd")),
+                    }),
+                    cgroup: Some("/a".into()),
+                },
             }),
         }
     }
@@ -162,11 +172,14 @@ mod tests {
             (4_096, Some("WS"))
         );
         let who = record.who.expect("a thread");
-        assert_eq!(
-            (who.pid(), who.process(record.kind)),
-            (Some(i32::MAX), Some("dd"))
-        );
-        assert_eq!(who.cgroup(record.kind), Some("/a"));
+        let expected = Thread {
+            process: Some("dd".into()),
+            pid: Some(7),
+            thread: Some("io-1".into()),
+            tid: Some(i32::MAX),
+            cgroup: Some("/a".into()),
+        };
+        assert_eq!(who, Who::Thread(expected));
         let unqueued = Io {
             queued_ns: None,
             ..io("R", 0)

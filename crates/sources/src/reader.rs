@@ -85,6 +85,7 @@ impl Reader {
                 Start::Issue
             },
             submitters: question.has_who(),
+            processes: question.dimensions().any(Dimension::is_process),
             cgroups: question.dimensions().any(Dimension::is_cgroup),
         })?;
         let begun_ns = now_ns();

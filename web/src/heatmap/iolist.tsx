@@ -101,12 +101,11 @@ export function IoList({ feed, statistic, from, to, least, end }: IoListProps) {
   );
 }
 
-/** The client or the process that asked for the I/O. */
-function whoOf({ client, process, pid }: Io): string {
-  return (
-    client ??
-    (process === null || process === undefined ? UNKNOWN : pid === null || pid === undefined ? process : `${process} ${pid}`)
-  );
+/** The client or the process that asked for the I/O and, if it is not the first of its process, the thread. */
+function whoOf({ client, process, pid, thread, tid }: Io): string {
+  const named = (name?: string | null, id?: number | null) => [name, id].filter((one) => one != null).join(" ");
+  const own = tid === pid ? "" : named(thread, tid);
+  return client ?? ([named(process, pid), own && `thread ${own}`].filter(Boolean).join(", ") || UNKNOWN);
 }
 
 /** The longest of the I/O's waits. */

@@ -48,8 +48,12 @@ pub struct StatisticIo {
     pub client: Option<String>,
     /// The process that asked the kernel for the I/O.
     pub process: Option<String>,
-    /// The id of the thread that asked the kernel for the I/O.
+    /// The id of that process.
     pub pid: Option<u64>,
+    /// The thread of that process that asked the kernel for the I/O.
+    pub thread: Option<String>,
+    /// The id of that thread.
+    pub tid: Option<u64>,
     /// The cgroup of the process that asked for the I/O.
     pub cgroup: Option<String>,
     /// The id of the rule that decided the I/O's time or its error.
@@ -105,6 +109,8 @@ impl StatisticIo {
             client: text(who.and_then(|who| who.client())),
             process: text(who.and_then(|who| who.process(io.kind))),
             pid: Dimension::Pid.number(io),
+            thread: text(who.and_then(|who| who.thread_name(io.kind))),
+            tid: Dimension::Tid.number(io),
             cgroup: text(who.and_then(|who| who.cgroup(io.kind))),
             rule: io.rule,
             lane: io.lane,

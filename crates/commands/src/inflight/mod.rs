@@ -61,6 +61,8 @@ struct InflightIo {
     client: Option<String>,
     process: Option<String>,
     pid: Option<i32>,
+    thread: Option<String>,
+    tid: Option<i32>,
 }
 
 impl Inflight {
@@ -196,12 +198,16 @@ impl InflightIo {
             client: None,
             process: None,
             pid: None,
+            thread: None,
+            tid: None,
         };
         match &io.who {
             Some(Who::Client(client)) => shown.client = Some(client.to_string()),
-            Some(Who::Thread { pid, comm, .. }) => {
-                shown.process = Some(comm.to_string());
-                shown.pid = Some(*pid);
+            Some(Who::Thread(own)) => {
+                shown.process = own.process.as_deref().map(str::to_owned);
+                shown.pid = own.pid;
+                shown.thread = own.thread.as_deref().map(str::to_owned);
+                shown.tid = own.tid;
             }
             None => {}
         }
@@ -209,10 +215,22 @@ impl InflightIo {
     }
 
     fn who(&self) -> String {
-        let who = match (&self.client, &self.process, self.pid) {
-            (Some(client), _, _) => client.clone(),
-            (None, Some(process), Some(pid)) => format!("{process} {pid}"),
-            _ => "-".to_owned(),
+        let named = |name: &Option<String>, id: Option<i32>| {
+            id.map(|id| format!("{} {id}", name.as_deref().unwrap_or("-")))
+        };
+        // The first thread of a process has the name and the id of the process.
+        let thread = named(&self.thread, self.tid.filter(|_| self.tid != self.pid));
+        let process = named(&self.process, self.pid);
+        let parts = [
+            self.client.clone(),
+            process,
+            thread.map(|own| format!("thread {own}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let who = if parts.is_empty() {
+            "-".to_owned()
+        } else {
+            parts.join(", ")
         };
         let rule = self
             .rule

@@ -12,7 +12,9 @@ use serde::Serialize;
 pub(super) struct Waiting {
     pid: u32,
     tid: u32,
-    process: String,
+    /// The process's name; null if the process has just ended.
+    process: Option<String>,
+    thread: String,
     /// The kernel function in which the thread waits; null if the kernel does not tell.
     place: Option<String>,
 }
@@ -31,11 +33,14 @@ pub(super) fn table(room: Room, waiting: &[Waiting]) -> String {
     table_of(room, false, &FIELDS, waiting)
 }
 
-const FIELDS: [Field<Waiting>; 4] = [
+const FIELDS: [Field<Waiting>; 5] = [
     Field::new(Column::Figure("pid"), |one| one.pid.to_string()),
-    Field::new(Column::Figure("thread"), |one| one.tid.to_string()),
     Field::new(Column::Text("process"), |one| {
-        visible(&one.process).into_owned()
+        visible(one.process.as_deref().unwrap_or("-")).into_owned()
+    }),
+    Field::new(Column::Figure("tid"), |one| one.tid.to_string()),
+    Field::new(Column::Text("thread"), |one| {
+        visible(&one.thread).into_owned()
     }),
     Field::new(Column::Text("place"), |one| {
         one.place.clone().unwrap_or_else(|| "-".to_owned())
@@ -51,19 +56,21 @@ fn numbers(directory: impl AsRef<Path>) -> impl Iterator<Item = u32> {
 /// The thread with these ids, if it is in uninterruptible sleep.
 fn thread(pid: u32, tid: u32) -> Option<Waiting> {
     let base = format!("/proc/{pid}/task/{tid}");
-    let process = waiting_process(&fs::read_to_string(format!("{base}/stat")).ok()?)?;
+    let name = waiting_thread(&fs::read_to_string(format!("{base}/stat")).ok()?)?;
+    let process = fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     let place = fs::read_to_string(format!("{base}/wchan")).ok();
     Some(Waiting {
         pid,
         tid,
-        process,
+        process: process.map(|name| name.trim_end_matches('\n').to_owned()),
+        thread: name,
         place: place.filter(|place| !place.is_empty() && place != "0"),
     })
 }
 
-/// The process's name in a line of /proc/PID/stat, if the state is D. The name itself may have parentheses
+/// The thread's name in a line of /proc/PID/stat, if the state is D. The name itself may have parentheses
 /// and spaces.
-fn waiting_process(stat: &str) -> Option<String> {
+fn waiting_thread(stat: &str) -> Option<String> {
     let (head, rest) = stat.rsplit_once(") ")?;
     let (_, name) = head.split_once(" (")?;
     rest.starts_with('D').then(|| name.to_owned())
@@ -74,11 +81,11 @@ const THREADS_MAX: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use super::waiting_process;
+    use super::waiting_thread;
 
     #[test]
     fn the_state_comes_after_the_last_parenthesis() {
-        let waits = |stat: &str| waiting_process(stat);
+        let waits = |stat: &str| waiting_thread(stat);
         assert_eq!(waits("7 (dd) D 1 7").as_deref(), Some("dd"));
         assert_eq!(waits("7 (a) D (b) S 1 7"), None);
         assert_eq!(waits("7 (a) S (b) D 1 7").as_deref(), Some("a) S (b"));

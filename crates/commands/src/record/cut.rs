@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use dashpot_cli::CutArgs;
 use dashpot_cli::reports::PeriodArgs;
 use dashpot_export::complain;
-use dashpot_observe::{FinishedIo, Layer, Predicates, Who};
+use dashpot_observe::{FinishedIo, Layer, Predicates, Thread, Who};
 use dashpot_output::{print, usage};
 use dashpot_recording::{Cut, Event, Mark};
 use dashpot_rules::{nice_number, thousands};
@@ -138,11 +138,16 @@ impl Numbers {
         io.device = self.number("device", &io.device);
         io.who = io.who.take().map(|who| match who {
             Who::Client(name) => Who::Client(self.number("client", &name)),
-            Who::Thread { pid, comm, cgroup } => Who::Thread {
-                pid,
-                comm: self.number("process", &comm),
-                cgroup: cgroup.map(|cgroup| self.number("cgroup", &cgroup)),
-            },
+            Who::Thread(own) => {
+                let mut number =
+                    |what, name: Option<Arc<str>>| name.map(|name| self.number(what, &name));
+                Who::Thread(Thread {
+                    process: number("process", own.process),
+                    thread: number("thread", own.thread),
+                    cgroup: number("cgroup", own.cgroup),
+                    ..own
+                })
+            }
         });
     }
 

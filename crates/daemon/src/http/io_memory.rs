@@ -183,10 +183,11 @@ impl Memory for IoMemory {
 }
 
 /// The dimensions whose values are listed.
-const LISTED: [Dimension; 5] = [
+const LISTED: [Dimension; 6] = [
     Dimension::Op,
     Dimension::Client,
     Dimension::Process,
+    Dimension::Thread,
     Dimension::Cgroup,
     Dimension::Error,
 ];

@@ -208,6 +208,13 @@ fn by_dimension(diff: &Diff) -> ByDimension {
     for dimension in &diff.dimensions {
         let (few, enough) = values_of(diff, *dimension);
         let compared = compared(*dimension, enough);
+        if answers
+            .differs
+            .iter()
+            .any(|wider| is_only_thread(&compared, wider))
+        {
+            continue;
+        }
         if compared.points >= POINTS_LEAST {
             answers.differs.push(compared);
         } else if few.iter().any(|few| few.points() >= POINTS_LEAST) {
@@ -223,6 +230,16 @@ fn by_dimension(diff: &Diff) -> ByDimension {
         is_depth(one).cmp(&is_depth(other)).then(by_points)
     });
     answers
+}
+
+/// Whether the values are threads, and each of them is the only thread of its process, whose values are `wider`.
+fn is_only_thread(compared: &Compared, wider: &Compared) -> bool {
+    let of = match compared.dimension {
+        Dimension::Thread => Dimension::Process,
+        Dimension::Tid => Dimension::Pid,
+        _ => return false,
+    };
+    wider.dimension == of && wider.values == compared.values
 }
 
 /// The shares of a dimension's values, in two lists: the values with too few slow I/Os, and the other values.

@@ -249,7 +249,7 @@ impl Sum {
 
 /// The dimensions that are compared. Of two dimensions with equal differences, the one that is earlier in
 /// this list is reported first.
-const COMPARED: [Dimension; 17] = [
+const COMPARED: [Dimension; 19] = [
     Dimension::Rule,
     Dimension::Lane,
     Dimension::Device,
@@ -261,6 +261,8 @@ const COMPARED: [Dimension; 17] = [
     Dimension::Client,
     Dimension::Process,
     Dimension::Pid,
+    Dimension::Thread,
+    Dimension::Tid,
     Dimension::Cgroup,
     Dimension::Inode,
     Dimension::Fua,

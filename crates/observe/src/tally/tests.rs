@@ -12,7 +12,7 @@ use crate::finished::IoWaits;
 use crate::interval::OTHER;
 use crate::layer::Layer;
 use crate::question::Needs;
-use crate::who::Who;
+use crate::who::{Thread, Who};
 
 fn zio(device: &str, op: Op) -> FinishedIo {
     let ns = Duration::from_nanos;
@@ -55,10 +55,11 @@ fn kernel_io(letters: &str, comm: Option<&str>) -> FinishedIo {
             queue_ns: Some(3_000),
             device_ns: 6_000,
         },
-        who: comm.map(|comm| Who::Thread {
-            pid: 7,
-            comm: comm.into(),
-            cgroup: None,
+        who: comm.map(|comm| {
+            Who::Thread(Thread {
+                process: Some(comm.into()),
+                ..Thread::default()
+            })
         }),
         ..zio("vda", Op::Read)
     }

@@ -22,6 +22,14 @@ impl Present for Host {
     fn cgroup(&mut self, pid: i32) -> Option<Arc<str>> {
         self.tasks.get(&pid).map(|(_, cgroup)| Arc::clone(cgroup))
     }
+
+    fn process(&mut self, pid: i32) -> Option<i32> {
+        self.tasks.get(&pid).map(|(process, _)| *process)
+    }
+
+    fn name(&mut self, _pid: i32) -> Option<Comm> {
+        None
+    }
 }
 
 /// A step of a history. Its numbers choose among the existing tasks.
@@ -133,7 +141,7 @@ fn followed(steps: &[Step], is_unified: bool) -> Vec<(String, String)> {
     let mut host = Host::default();
     host.tasks.insert(1, (1, path(0)));
     let mut follower = Follower::new(is_unified);
-    follower.know(1, 1, path(0));
+    follower.know(1, 1, Some(path(0)));
     let (mut unread, mut found) = (Vec::new(), Vec::new());
     for step in steps.iter().chain([&Step::Read]) {
         unread.extend(host.act(step));
@@ -145,7 +153,7 @@ fn followed(steps: &[Step], is_unified: bool) -> Vec<(String, String)> {
             match told {
                 Told::Event(event) => follower.take(&event, &mut host),
                 Told::Io(pid, truth) => {
-                    let cgroup = follower.of(pid, &mut host).expect("each task is known");
+                    let cgroup = follower.cgroup(pid, &mut host).expect("each task is known");
                     found.push((cgroup.to_string(), truth.to_string()));
                 }
             }
@@ -201,30 +209,32 @@ fn made(pid: i32, maker: i32, flags: u64) -> TaskEvent {
     }
 }
 
+mod processes;
+
 #[test]
 fn a_child_made_into_a_cgroup_that_is_gone_counts_in_its_makers_and_is_marked() {
     let mut host = Host::default();
     let of = |is_unified| {
         let mut follower = Follower::new(is_unified);
-        follower.know(1, 1, path(1));
+        follower.know(1, 1, Some(path(1)));
         follower.take(&made(2, 1, CLONE_INTO_CGROUP), &mut Host::default());
         follower.take(&made(3, 2, 0), &mut Host::default());
-        let paths = [2, 3].map(|pid| follower.of(pid, &mut Host::default()));
+        let paths = [2, 3].map(|pid| follower.cgroup(pid, &mut Host::default()));
         paths.map(|path| path.expect("known").to_string())
     };
     assert_eq!(of(true), ["/1 (inherited)", "/1 (inherited)"]);
     // In a hierarchy of cgroup v1, `CLONE_INTO_CGROUP` has no meaning.
     assert_eq!(of(false), ["/1", "/1"]);
     assert_eq!(&*mark(&mark("/1")), "/1 (inherited)");
-    assert_eq!(Follower::new(true).of(7, &mut host), None);
+    assert_eq!(Follower::new(true).cgroup(7, &mut host), None);
 }
 
 #[test]
 fn a_move_of_a_process_moves_its_threads_and_a_move_of_a_thread_moves_no_other() {
     let mut host = Host::default();
     let mut follower = Follower::new(false);
-    follower.know(1, 1, path(1));
-    follower.know(2, 1, path(1));
+    follower.know(1, 1, Some(path(1)));
+    follower.know(2, 1, Some(path(1)));
     let moved = |pid, cgroup| TaskEvent::Moved {
         pid,
         cgroup: path(cgroup),
@@ -232,7 +242,7 @@ fn a_move_of_a_process_moves_its_threads_and_a_move_of_a_thread_moves_no_other()
     follower.take(&moved(2, 3), &mut host);
     let of = |follower: &mut Follower, pid| {
         follower
-            .of(pid, &mut Host::default())
+            .cgroup(pid, &mut Host::default())
             .expect("known")
             .to_string()
     };
@@ -252,15 +262,15 @@ fn a_move_of_a_process_moves_its_threads_and_a_move_of_a_thread_moves_no_other()
 #[test]
 fn tasks_that_have_ended_are_remembered_for_their_last_ios_but_not_for_ever() {
     let mut follower = Follower::new(true);
-    follower.know(1, 1, path(1));
+    follower.know(1, 1, Some(path(1)));
     let many = 2..i32::try_from(ENDED_MAX).expect("few") + 3;
     for pid in many.clone() {
         follower.take(&made(pid, 1, 0), &mut Host::default());
         follower.take(&TaskEvent::Ended { pid }, &mut Host::default());
     }
-    let known = many.filter(|pid| follower.of(*pid, &mut Host::default()).is_some());
+    let known = many.filter(|pid| follower.cgroup(*pid, &mut Host::default()).is_some());
     assert_eq!(known.count(), ENDED_MAX);
     assert_eq!(follower.tasks.len(), ENDED_MAX + 1);
     follower.forget();
-    assert_eq!(follower.of(1, &mut Host::default()), None);
+    assert_eq!(follower.cgroup(1, &mut Host::default()), None);
 }

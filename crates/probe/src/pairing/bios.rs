@@ -11,11 +11,9 @@
 //! and counts the end as unmatched. (dm's own `/sys/block/DEV/stat` counts the parts: a read across two of
 //! its targets counts twice.)
 
-use std::sync::Arc;
-
 use crate::device::Number;
 use crate::in_flight::InFlight;
-use crate::io::{Io, Rwbs, Submitter};
+use crate::io::{Io, Owner, Rwbs, Submitter};
 use crate::options::Start;
 use crate::record::{Record, What};
 
@@ -62,14 +60,14 @@ impl Bios {
         self.queued.dropped
     }
 
-    /// Takes an event, and the cgroup of its task. Returns the I/O that the event finished, if any.
-    pub(super) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
+    /// Takes an event, and the owner of its thread. Returns the I/O that the event finished, if any.
+    pub(super) fn take(&mut self, record: &Record, owner: Owner) -> Option<Io> {
         match record.what {
-            What::BioQueue(comm) => {
+            What::BioQueue(thread) => {
                 let submitter = Submitter {
-                    pid: record.pid,
-                    comm,
-                    cgroup,
+                    tid: record.pid,
+                    thread,
+                    owner,
                 };
                 self.queued
                     .add((record.device, end_of(record)), Bio::new(record, submitter));

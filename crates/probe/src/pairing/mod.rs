@@ -16,11 +16,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::device::{Device, Layer, Number};
 use crate::in_flight::InFlight;
-use crate::io::Io;
+use crate::io::{Io, Owner};
 use crate::options::Start;
 use crate::record::Record;
 
@@ -48,12 +46,12 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event, in order of time, and the cgroup of its task if the probe watches cgroups.
-    /// Returns the I/O that the event finishes, if any.
-    pub(crate) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
+    /// Takes the next event, in order of time, and the owner of its thread. Returns the I/O that the
+    /// event finishes, if any.
+    pub(crate) fn take(&mut self, record: &Record, owner: Owner) -> Option<Io> {
         match self.layer(record.device)? {
-            Layer::Request => self.requests.take(record, cgroup),
-            Layer::Bio => self.bios.take(record, cgroup),
+            Layer::Request => self.requests.take(record, owner),
+            Layer::Bio => self.bios.take(record, owner),
         }
     }
 

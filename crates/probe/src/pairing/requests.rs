@@ -34,11 +34,9 @@
 //! completion in addition to its own. Such completions are neither I/Os nor signs of lost events. In
 //! `/sys/block/DEV/stat` each empty request counts as a write.
 
-use std::sync::Arc;
-
 use crate::device::Number;
 use crate::in_flight::InFlight;
-use crate::io::{Io, Rwbs, Submitter};
+use crate::io::{Io, Owner, Rwbs, Submitter};
 use crate::options::Start;
 use crate::record::{Record, What};
 
@@ -111,17 +109,17 @@ impl Requests {
         self.waiting.dropped + self.issued.dropped
     }
 
-    /// Takes an event, and the cgroup of its task. Returns the I/O that the event finished, if any. Ignores
+    /// Takes an event, and the owner of its thread. Returns the I/O that the event finished, if any. Ignores
     /// events beyond the last possible sector.
-    pub(super) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
+    pub(super) fn take(&mut self, record: &Record, owner: Owner) -> Option<Io> {
         place_of(record).1.checked_add(record.sectors.into())?;
         match record.what {
-            What::BioQueue(comm) => self.queue(
+            What::BioQueue(thread) => self.queue(
                 record,
                 Submitter {
-                    pid: record.pid,
-                    comm,
-                    cgroup,
+                    tid: record.pid,
+                    thread,
+                    owner,
                 },
             ),
             What::Split(cut) => self.split(record, cut),

@@ -8,9 +8,7 @@ mod pairing;
 mod storage;
 mod tracer;
 
-use std::sync::Arc;
-
-use crate::io::Comm;
+use crate::io::{Comm, Owner};
 
 pub use storage::Storage;
 pub use tracer::SyncTracer;
@@ -63,12 +61,12 @@ impl SyncCall {
 pub struct Sync {
     /// The kind of the call.
     pub call: SyncCall,
-    /// The thread that made the call.
-    pub pid: i32,
+    /// The id of the thread that made the call.
+    pub tid: i32,
     /// The name of the thread, if it is known.
-    pub comm: Option<Comm>,
-    /// The cgroup of the thread at the time of the call, in the form of [`crate::Submitter::cgroup`].
-    pub cgroup: Option<Arc<str>>,
+    pub thread: Option<Comm>,
+    /// The owner of the thread when the call began.
+    pub owner: Owner,
     /// When the call began.
     pub began_ns: u64,
     /// When the call ended; `None` if the call has not ended.

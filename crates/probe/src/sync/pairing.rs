@@ -6,12 +6,11 @@
 //! of its thread, and counts it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
 use super::{FileId, Sync, SyncCall};
-use crate::io::Comm;
+use crate::io::{Comm, Owner};
 
 /// An event that a thread raises: a call that syncs begins or ends, or the file system syncs a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +44,8 @@ pub(crate) enum SyncWhat {
 /// The facts about a call's thread, at the time when the call began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
-    pub(crate) comm: Option<Comm>,
-    pub(crate) cgroup: Option<Arc<str>>,
+    pub(crate) thread: Option<Comm>,
+    pub(crate) owner: Owner,
     /// The file behind the call's descriptor, if the probe could look it up.
     pub(crate) file: Option<FileId>,
 }
@@ -108,9 +107,9 @@ impl Calls {
     ) {
         let sync = Sync {
             call,
-            pid: event.pid,
-            comm: caller.comm,
-            cgroup: caller.cgroup,
+            tid: event.pid,
+            thread: caller.thread,
+            owner: caller.owner,
             began_ns: event.at_ns,
             ended_ns: None,
             error: 0,
@@ -252,7 +251,7 @@ mod tests {
             for event in all.iter().filter(|event| event.at_ns <= cut) {
                 found.extend(pairing.take(event, Caller::default));
             }
-            let fact = |sync: &Sync| (sync.began_ns, sync.ended_ns, sync.pid, sync.call, sync.file);
+            let fact = |sync: &Sync| (sync.began_ns, sync.ended_ns, sync.tid, sync.call, sync.file);
             let mut found: Vec<_> = found.iter().map(fact).collect();
             let mut open: Vec<_> = pairing.in_flight().map(fact).collect();
             let truth = |call: &&Call| call.has_begin && call.begin_ns <= cut;

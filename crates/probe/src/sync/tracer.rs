@@ -11,6 +11,7 @@ use crate::tracefs::ring::{Item, Ring};
 use crate::tracefs::setup::{
     SWITCH, buffer_kib, enable_syncs, enable_tasks, layout, now_ns, prepare,
 };
+use crate::tracefs::tasks::Facts;
 use crate::tracer::Progress;
 
 /// A watch on all calls of this host that sync. Dropping it removes everything that it has set up in the
@@ -22,7 +23,7 @@ pub struct SyncTracer {
     ring: Ring,
     instance: Instance,
     calls: Calls,
-    tasks: Option<Tasks>,
+    tasks: Tasks,
     /// `calls.unmatched` at the last reading.
     unmatched: u64,
     /// `calls.dropped` at the last reading.
@@ -42,14 +43,14 @@ impl SyncTracer {
         instance.write("buffer_size_kb", &buffer_kib(cpus.len()).to_string())?;
         let mut decoders = Vec::new();
         enable_syncs(&instance, &mut decoders)?;
-        let plan = enable_tasks(&instance, &mut decoders)?;
+        let plan = enable_tasks(&instance, Facts::of(true, true), &mut decoders)?;
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write(SWITCH, "1")?;
         Ok(SyncTracer {
             ring,
             instance,
             calls: Calls::default(),
-            tasks: plan.map(Tasks::begin),
+            tasks: Tasks::begin(plan),
             unmatched: 0,
             dropped: 0,
             tended_ns: now_ns(),
@@ -69,23 +70,21 @@ impl SyncTracer {
         let (calls, tasks) = (&mut self.calls, &mut self.tasks);
         self.ring.drain(until_ns, |item| match item {
             Item::Entry(Entry::Sync(event)) => {
-                let ended = calls.take(event, || caller(event, tasks.as_mut()));
+                let ended = calls.take(event, || caller(event, tasks));
                 ended.iter().for_each(&mut give);
             }
-            Item::Entry(Entry::Task(_, event)) => {
-                tasks.iter_mut().for_each(|tasks| tasks.take(event));
-            }
+            Item::Entry(Entry::Task(_, event)) => tasks.take(event),
             Item::Entry(Entry::Block(_)) => {}
             Item::Lost(_) => {
                 calls.lost();
-                tasks.iter_mut().for_each(Tasks::lost);
+                tasks.lost();
             }
         })?;
-        self.tasks.iter_mut().for_each(Tasks::caught_up);
+        self.tasks.caught_up();
         if until_ns >= self.tended_ns + TEND_NS {
             self.tended_ns = until_ns;
             self.instance.check_on(SWITCH)?;
-            self.tasks.iter_mut().for_each(Tasks::tend);
+            self.tasks.tend();
         }
         let (unmatched, dropped) = (self.calls.unmatched, self.calls.dropped);
         Ok(Progress {
@@ -109,7 +108,7 @@ impl SyncTracer {
     }
 }
 
-fn caller(event: &SyncEvent, mut tasks: Option<&mut Tasks>) -> Caller {
+fn caller(event: &SyncEvent, tasks: &mut Tasks) -> Caller {
     let file = match event.what {
         SyncWhat::Begin { fd: Some(fd), .. } => {
             file_of(event.pid, fd).map(|(storage, inode)| FileId {
@@ -119,9 +118,10 @@ fn caller(event: &SyncEvent, mut tasks: Option<&mut Tasks>) -> Caller {
         }
         _ => None,
     };
+    let thread = tasks.name(event.pid);
     Caller {
-        comm: tasks.as_mut().and_then(|tasks| tasks.name(event.pid)),
-        cgroup: tasks.map(|tasks| tasks.cgroup(event.pid)),
+        owner: tasks.owner(event.pid, thread),
+        thread,
         file,
     }
 }

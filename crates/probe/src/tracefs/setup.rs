@@ -7,7 +7,6 @@ use super::format::{Format, FormatError};
 use super::instance::Instance;
 use super::page::Layout;
 use super::{syncs, tasks};
-use crate::cgroup::Hierarchy;
 use crate::error::TraceError;
 use crate::sync::SyncCall;
 
@@ -68,36 +67,31 @@ pub(crate) fn enable(
     Ok((format.id, decoder))
 }
 
-/// The hierarchy of cgroups, and whether the kernel has the events to follow tasks in it.
+/// The facts about tasks to find out, and whether the kernel has the events for them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    pub(crate) hierarchy: Hierarchy,
+    pub(crate) facts: tasks::Facts,
     pub(crate) is_followed: bool,
 }
 
-/// Makes an instance record the events of tasks, and appends their decoders. `None` if the host has no
-/// cgroups.
+/// Makes an instance record the events that show these facts about tasks, and appends their decoders.
 pub(crate) fn enable_tasks(
     instance: &Instance,
+    facts: tasks::Facts,
     decoders: &mut Vec<(u16, Decoder)>,
-) -> Result<Option<Plan>, TraceError> {
-    let Some(hierarchy) = Hierarchy::find() else {
-        return Ok(None);
+) -> Result<Plan, TraceError> {
+    let kinds = || {
+        tasks::Kind::ALL
+            .into_iter()
+            .filter(|kind| kind.is_needed(facts))
     };
-    let is_followed = tasks::Kind::ALL
-        .iter()
-        .all(|kind| has(instance, kind.path()));
-    if is_followed {
-        for kind in tasks::Kind::ALL {
-            let decoder = |format: &Format| tasks::Decoder::new(kind, format).map(Decoder::Task);
-            let filter = kind.filter(hierarchy);
-            decoders.push(enable(instance, kind.path(), filter, decoder)?);
-        }
+    let is_followed = kinds().all(|kind| has(instance, kind.path()));
+    for kind in kinds().filter(|_| is_followed) {
+        let decoder = |format: &Format| tasks::Decoder::new(kind, format).map(Decoder::Task);
+        let filter = kind.filter(facts);
+        decoders.push(enable(instance, kind.path(), filter, decoder)?);
     }
-    Ok(Some(Plan {
-        hierarchy,
-        is_followed,
-    }))
+    Ok(Plan { facts, is_followed })
 }
 
 /// Makes an instance record the events of calls that sync, and those events of file systems that the kernel

@@ -5,6 +5,25 @@ use crate::cgroup::Hierarchy;
 use crate::follower::TaskEvent;
 use crate::io::Comm;
 
+/// The facts about tasks that a watch needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// The processes of tasks, and their names.
+    pub(crate) processes: bool,
+    /// The hierarchy of the cgroups of tasks; `None` if cgroups are not needed, or the host has none.
+    pub(crate) hierarchy: Option<Hierarchy>,
+}
+
+impl Facts {
+    /// The facts, as far as this host has them.
+    pub(crate) fn of(processes: bool, cgroups: bool) -> Facts {
+        Facts {
+            processes,
+            hierarchy: cgroups.then(Hierarchy::find).flatten(),
+        }
+    }
+}
+
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -27,9 +46,19 @@ impl Kind {
         }
     }
 
-    /// A filter for the kernel that passes only moves of tasks in this hierarchy.
-    pub(crate) fn filter(self, hierarchy: Hierarchy) -> Option<String> {
-        (self == Kind::Moved).then(|| format!("dst_root == {}", hierarchy.id))
+    /// Whether these facts depend on this event.
+    pub(crate) fn is_needed(self, facts: Facts) -> bool {
+        match self {
+            Kind::Made | Kind::Ended => facts.processes || facts.hierarchy.is_some(),
+            Kind::Named => facts.processes,
+            Kind::Moved => facts.hierarchy.is_some(),
+        }
+    }
+
+    /// A filter for the kernel that passes only moves of tasks in the hierarchy of the facts.
+    pub(crate) fn filter(self, facts: Facts) -> Option<String> {
+        let hierarchy = facts.hierarchy.filter(|_| self == Kind::Moved)?;
+        Some(format!("dst_root == {}", hierarchy.id))
     }
 }
 

@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use super::{Progress, Tracer, now_ns};
 use crate::device::Device;
 use crate::error::TraceError;
-use crate::io::{Io, Rwbs};
+use crate::io::{Io, Owner, Rwbs};
 use crate::options::{Options, Start};
 use crate::record::{Record, What};
 use crate::tracefs::ring::Item;
@@ -90,6 +90,7 @@ impl Loop {
             later: false,
             start: Start::Issue,
             submitters: false,
+            processes: false,
             cgroups: false,
         }
     }
@@ -221,6 +222,7 @@ fn every_io_was_queued_by_someone() {
     let mut tracer = Tracer::start(&Options {
         start: Start::Queue,
         submitters: true,
+        processes: false,
         cgroups: false,
         ..device.options()
     })
@@ -249,7 +251,9 @@ fn of_a_disk_only_a_partition_s_sectors_are_its_own() {
     assert!(finished.iter().all(|io| (64..128).contains(&io.sector)));
 
     for sector in [56, 64, 120, 128] {
-        tracer.pairing.take(&issue(&device, sector, b"R"), None);
+        tracer
+            .pairing
+            .take(&issue(&device, sector, b"R"), Owner::default());
     }
     let mut sectors: Vec<_> = tracer.in_flight().map(|(_, io)| io.sector).collect();
     sectors.sort_unstable();
@@ -264,7 +268,9 @@ fn a_flush_is_of_the_disk_and_of_no_partition() {
     let mut part = Tracer::start(&options).expect("a tracer");
     let mut whole = device.start();
     for tracer in [&mut part, &mut whole] {
-        tracer.pairing.take(&issue(&device, 0, b"FF"), None);
+        tracer
+            .pairing
+            .take(&issue(&device, 0, b"FF"), Owner::default());
     }
     assert_eq!(
         (part.in_flight().count(), whole.in_flight().count()),
@@ -294,7 +300,9 @@ fn issue(device: &Loop, sector: u64, rwbs: &[u8]) -> Record {
 fn what_the_kernel_has_no_longer_is_given_up() {
     let Some(device) = Loop::new() else { return };
     let mut tracer = device.start();
-    tracer.pairing.take(&issue(&device, 64, b"R"), None);
+    tracer
+        .pairing
+        .take(&issue(&device, 64, b"R"), Owner::default());
     tracer.pairing.lost(now_ns());
     assert!(tracer.in_flight().all(|(_, io)| io.doubtful));
     tracer.tend(now_ns()).expect("a look");
@@ -308,7 +316,7 @@ fn what_the_kernel_has_no_longer_is_given_up() {
         what: What::Complete(0),
         ..issue(&device, 64, b"R")
     };
-    assert_eq!(tracer.pairing.take(&late, None), None);
+    assert_eq!(tracer.pairing.take(&late, Owner::default()), None);
     assert_eq!(progress(&mut tracer).unmatched, 1);
     assert_eq!(progress(&mut tracer).unmatched, 0);
 }
@@ -317,7 +325,9 @@ fn what_the_kernel_has_no_longer_is_given_up() {
 fn what_is_not_doubtful_stays() {
     let Some(device) = Loop::new() else { return };
     let mut tracer = device.start();
-    tracer.pairing.take(&issue(&device, 64, b"R"), None);
+    tracer
+        .pairing
+        .take(&issue(&device, 64, b"R"), Owner::default());
     for _ in 0..3 {
         tracer.tend(now_ns()).expect("a look");
     }
@@ -428,6 +438,7 @@ fn watches_until_killed() {
         later: false,
         start: Start::Issue,
         submitters: false,
+        processes: false,
         cgroups: false,
     };
     let _tracer = Tracer::start(&options).expect("a tracer");

@@ -1,8 +1,8 @@
 //! The columns of a table. For dashpot's own disks and volumes, the columns show the waits of each zio and
-//! the rule that held the zio; for the kernel's disks, they show the process.
+//! the rule that held the zio; for the kernel's disks, they show the process and the thread.
 
 use dashpot_engine::{Duration, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Thread, Who};
 use dashpot_rules::{nice_number, short_time};
 
 use super::table::Column;
@@ -95,31 +95,42 @@ pub(super) fn of_kernel(wide: bool) -> Vec<Column> {
             time(kernel_waits(io).1)
         }));
     }
-    columns.extend([pid(), process(), error()]);
+    columns.extend(threads(wide));
+    columns.push(error());
     columns
 }
 
 /// The columns for calls that sync.
-pub(super) fn of_calls() -> Vec<Column> {
+pub(super) fn of_calls(wide: bool) -> Vec<Column> {
     let call = |io: &FinishedIo| io.letters.as_deref().unwrap_or_default().to_owned();
-    vec![
-        Column::left("CALL", CALL_WIDTH, call),
-        total(),
-        pid(),
-        process(),
-        error(),
-    ]
+    let mut columns = vec![Column::left("CALL", CALL_WIDTH, call), total()];
+    columns.extend(threads(wide));
+    columns.push(error());
+    columns
 }
 
-fn pid() -> Column {
-    Column::right("PID", PID_WIDTH, |io| {
-        or_dash(thread(io).map(|(pid, _)| pid.to_string()))
+/// The process of each I/O and, in a wide table, the thread.
+fn threads(wide: bool) -> Vec<Column> {
+    let mut columns = vec![
+        id("PID", |own| own.pid),
+        name("PROCESS", |own| own.process.as_deref()),
+    ];
+    if wide {
+        columns.push(id("TID", |own| own.tid));
+        columns.push(name("THREAD", |own| own.thread.as_deref()));
+    }
+    columns
+}
+
+fn id(title: &'static str, id: fn(&Thread) -> Option<i32>) -> Column {
+    Column::right(title, ID_WIDTH, move |io| {
+        or_dash(thread(io).and_then(id).map(|id| id.to_string()))
     })
 }
 
-fn process() -> Column {
-    Column::left("PROCESS", COMM_WIDTH, |io| {
-        or_dash(thread(io).map(|(_, comm)| comm.to_owned()))
+fn name(title: &'static str, name: fn(&Thread) -> Option<&str>) -> Column {
+    Column::left(title, NAME_WIDTH, move |io| {
+        or_dash(thread(io).and_then(name).map(str::to_owned))
     })
 }
 
@@ -173,11 +184,8 @@ fn client(io: &FinishedIo) -> String {
     client.unwrap_or("-").to_owned()
 }
 
-fn thread(io: &FinishedIo) -> Option<(i32, &str)> {
-    match &io.who {
-        Some(Who::Thread { pid, comm, .. }) => Some((*pid, comm)),
-        _ => None,
-    }
+fn thread(io: &FinishedIo) -> Option<&Thread> {
+    io.who.as_ref().and_then(Who::thread)
 }
 
 /// The waits of a zio. For an I/O of the kernel, all of them are zero.
@@ -215,9 +223,9 @@ const TYPE_WIDTH: usize = 4;
 /// The width of a call's name: `sync_file_range`.
 const CALL_WIDTH: usize = 15;
 /// The width of the longest thread ids on today's largest machines.
-const PID_WIDTH: usize = 7;
+const ID_WIDTH: usize = 7;
 /// The width of the longest name that the kernel allows for a thread.
-const COMM_WIDTH: usize = 15;
+const NAME_WIDTH: usize = 15;
 /// The width of the longest offset on a disk of up to a terabyte.
 const OFFSET_WIDTH: usize = 12;
 const SIZE_WIDTH: usize = 5;

@@ -55,10 +55,7 @@ fn zio(io: &FinishedIo, waits: &Waits) -> Value {
 }
 
 fn kernel(io: &FinishedIo, queue_ns: Option<u64>, device_ns: u64) -> Value {
-    let (pid, comm, cgroup) = match &io.who {
-        Some(Who::Thread { pid, comm, cgroup }) => (Some(pid), Some(&**comm), cgroup.as_deref()),
-        _ => (None, None, None),
-    };
+    let thread = io.who.as_ref().and_then(Who::thread);
     json!({
         "device": *io.device,
         "rwbs": io.letters.as_deref(),
@@ -69,9 +66,11 @@ fn kernel(io: &FinishedIo, queue_ns: Option<u64>, device_ns: u64) -> Value {
         "device_ns": device_ns,
         "merged": io.merged,
         "requeued": io.requeued,
-        "pid": pid,
-        "comm": comm,
-        "cgroup": cgroup,
+        "process": thread.and_then(|own| own.process.as_deref()),
+        "pid": thread.and_then(|own| own.pid),
+        "thread": thread.and_then(|own| own.thread.as_deref()),
+        "tid": thread.and_then(|own| own.tid),
+        "cgroup": thread.and_then(|own| own.cgroup.as_deref()),
         "inode": io.inode,
         "error": io.error,
     })

@@ -73,7 +73,7 @@ impl SnoopReport {
         };
         let columns = match &self.lines {
             Lines::OfKernel(_) => of_kernel(self.wide),
-            Lines::OfCalls(_) => of_calls(),
+            Lines::OfCalls(_) => of_calls(self.wide),
             _ => of_zios(&waits(), self.wide),
         };
         let names: Vec<&str> = match &self.lines {

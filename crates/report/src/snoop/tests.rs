@@ -1,7 +1,7 @@
 //! Compares the lines of the report with expected lines, byte for byte.
 
 use dashpot_engine::{Duration, Op, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 use dashpot_text::table::Room;
 use expect_test::expect;
 
@@ -135,11 +135,13 @@ fn io() -> FinishedIo {
             queue_ns: Some(2 * MS),
             device_ns: 3 * MS,
         },
-        who: Some(Who::Thread {
-            pid: 4_711,
-            comm: "postgres".into(),
+        who: Some(Who::Thread(Thread {
+            process: Some("postgres".into()),
+            pid: Some(4_711),
+            thread: Some("io-1".into()),
+            tid: Some(4_712),
             cgroup: Some("/db".into()),
-        }),
+        })),
         merged: 1,
         ..zio(Op::Write, 0, Waits::default())
     }
@@ -160,9 +162,9 @@ fn lines_of_the_kernels_disks_are_aligned() {
     };
     let text = lines(&table, &[io(), unseen]);
     expect![[r#"
-        TIME         DISK     TYPE       SECTOR  SIZE  TOTAL  QUEUE DEVICE     PID PROCESS         ERROR
-        00:00:00.000 vda      WS      123456789   16K 5.00ms 2.00ms 3.00ms    4711 postgres
-        00:00:00.001 vda      WS      123456789   16K 5.00ms      - 3.00ms       - -               EIO
+        TIME         DISK     TYPE       SECTOR  SIZE  TOTAL  QUEUE DEVICE     PID PROCESS             TID THREAD          ERROR
+        00:00:00.000 vda      WS      123456789   16K 5.00ms 2.00ms 3.00ms    4711 postgres           4712 io-1
+        00:00:00.001 vda      WS      123456789   16K 5.00ms      - 3.00ms       - -                     - -               EIO
     "#]].assert_eq(&text);
 }
 
@@ -207,5 +209,5 @@ fn narrow_lines_fit_80_columns() {
 fn a_line_of_json_has_its_moment() {
     let json = |io| serde_json::to_string(&json::line(&at(7, io))).expect("JSON");
     expect![[r#"{"at_ns":7,"arrived_ns":0,"class":null,"client":"uid=1000 pid=4711","depth":1,"device":"c1t1d0","ended_ns":30017300,"error":null,"fua":false,"lane":0,"length_bytes":4096,"offset_bytes":8192,"op":"read","rule":3,"total_ns":30017300,"txg_syncing":null,"waits":{"hold_ns":30000000,"lateness_ns":16000,"queue_ns":0,"recv_ns":0,"reply_ns":0,"store_ns":1300,"suspend_ns":0,"throttle_ns":0}}"#]].assert_eq(&json(held()));
-    expect![[r#"{"at_ns":7,"bytes":16384,"cgroup":"/db","comm":"postgres","device":"vda","device_ns":3000000,"error":null,"inode":null,"merged":1,"pid":4711,"queue_ns":2000000,"requeued":0,"rwbs":"WS","sector":123456789,"total_ns":5000000}"#]].assert_eq(&json(io()));
+    expect![[r#"{"at_ns":7,"bytes":16384,"cgroup":"/db","device":"vda","device_ns":3000000,"error":null,"inode":null,"merged":1,"pid":4711,"process":"postgres","queue_ns":2000000,"requeued":0,"rwbs":"WS","sector":123456789,"thread":"io-1","tid":4712,"total_ns":5000000}"#]].assert_eq(&json(io()));
 }

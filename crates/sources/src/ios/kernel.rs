@@ -31,6 +31,7 @@ impl KernelStream {
             later: named == Named::No,
             start: Start::Queue,
             submitters: true,
+            processes: true,
             cgroups: true,
         })?;
         priority::raise();

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dashpot_engine::Op;
-use dashpot_export::complain;
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Predicates, Who};
+use dashpot_export::complain_lines;
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Predicates, Thread, Who};
 use dashpot_probe::{
-    Device, FileId, GONE, Number, Storage, Sync, SyncCall, SyncTracer, devices_beneath,
+    Comm, Device, FileId, Number, Owner, Storage, Sync, SyncCall, SyncTracer, devices_beneath,
 };
 
 use super::{Progress, Stream};
@@ -58,7 +58,7 @@ impl<'a> SyncStream<'a> {
     ) -> anyhow::Result<SyncStream<'a>> {
         let tracer = SyncTracer::start()?;
         priority::raise();
-        complain(format_args!("{NOTE}"));
+        complain_lines(NOTE);
         Ok(SyncStream {
             tracer,
             unplaced_in_flight: 0,
@@ -206,7 +206,8 @@ fn is_replaced(device: &Device) -> bool {
 
 fn record(device: Arc<str>, sync: &Sync, ended_ns: u64) -> FinishedIo {
     let (offset_bytes, length_bytes) = sync.range.unwrap_or_default();
-    let comm = sync.comm.as_ref().map(ToString::to_string);
+    let Owner { process, cgroup } = &sync.owner;
+    let name = |name: Comm| name.to_string().into();
     FinishedIo {
         layer: Layer::Fs,
         device,
@@ -227,11 +228,13 @@ fn record(device: Arc<str>, sync: &Sync, ended_ns: u64) -> FinishedIo {
             queue_ns: None,
             device_ns: ended_ns.saturating_sub(sync.began_ns),
         },
-        who: Some(Who::Thread {
-            pid: sync.pid,
-            comm: comm.as_deref().unwrap_or(GONE).into(),
-            cgroup: sync.cgroup.clone(),
-        }),
+        who: Some(Who::Thread(Thread {
+            process: process.and_then(|own| own.name).map(name),
+            pid: process.map(|own| own.pid),
+            thread: sync.thread.map(name),
+            tid: Some(sync.tid),
+            cgroup: cgroup.clone(),
+        })),
         rule: None,
         lane: None,
         class: None,

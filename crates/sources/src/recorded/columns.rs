@@ -62,9 +62,15 @@ fn of(dimension: Dimension) -> &'static [usize] {
     match dimension {
         Dimension::Fua => &[column::FUA],
         Dimension::Client => &[column::CLIENT],
-        Dimension::Process => &[column::PROCESS],
-        Dimension::Pid => &[column::PROCESS, column::PID],
-        Dimension::Cgroup | Dimension::Container => &[column::PROCESS, column::CGROUP],
+        // An older recording has no ids of threads. That shows that its processes are threads.
+        Dimension::Process => &[column::PROCESS, column::PID, column::TID],
+        Dimension::Pid => &[column::PID, column::TID],
+        Dimension::Thread => &[column::THREAD, column::PID, column::TID],
+        Dimension::Tid => &[column::PID, column::TID],
+        // The names show which I/Os are the kernel's write-back.
+        Dimension::Cgroup | Dimension::Container => {
+            &[column::PROCESS, column::THREAD, column::CGROUP]
+        }
         Dimension::Offset => &[column::SECTOR, column::IN_SECTOR],
         Dimension::Depth => &[column::DEPTH],
         Dimension::Latency | Dimension::Total => TIMES,

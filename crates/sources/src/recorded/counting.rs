@@ -7,6 +7,7 @@ use dashpot_observe::{Alike, FinishedIo, Needs, Question, Tally};
 use dashpot_recording::Selected;
 
 use super::period::Recorded;
+use super::threads::tell_threads;
 
 /// The counts of an interval so far.
 pub(super) struct Counting<'a> {
@@ -43,6 +44,7 @@ impl<'a> Counting<'a> {
 
     /// Counts the I/Os of a block.
     pub(super) fn add(&mut self, block: &mut Selected) {
+        tell_threads(block);
         let predicates = &self.question.predicates;
         let in_flight = block.in_flight().map(|one| one.io);
         let own = in_flight.filter(|io| self.recorded.is_named(io) && predicates.select(io));

@@ -5,6 +5,7 @@ use dashpot_observe::{FinishedIo, Predicates, Seen, Span, Wanted};
 use dashpot_recording::{Blocks, Query};
 
 use super::period::Recorded;
+use super::threads::tell_threads;
 use crate::source::Source;
 
 /// Reads the I/Os of a recording from the beginning of a period to its end.
@@ -50,6 +51,7 @@ impl<'a> RecordedIos<'a> {
                 self.has_ended = true;
                 return Ok(Vec::new());
             };
+            tell_threads(block);
             let mut ios = Vec::new();
             let takes = |io: &FinishedIo| {
                 let is_asked = self.wanted.takes(io) && self.predicates.select(io);

@@ -17,6 +17,7 @@ mod spans;
 mod stacked;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use dashpot_observe::{Question, Schedule, Subject};
 

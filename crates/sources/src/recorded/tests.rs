@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dashpot_engine::Duration;
-use dashpot_observe::{FinishedIo, InFlight, IoWaits, Kind, Layer, Question, Schedule, Seen, Who};
+use dashpot_observe::{
+    FinishedIo, InFlight, IoWaits, Kind, Layer, Question, Schedule, Seen, Thread, Who,
+};
 use dashpot_recording::{Event, MachineClock, Options, Recorder};
 use proptest::prelude::*;
 
@@ -29,11 +31,13 @@ fn io(draft: &Draft, begin_s: u64) -> FinishedIo {
     let at_ns = (START_S + begin_s + second) * SECOND_NS + device_ns;
     let who = match Owner::of(layer) {
         Owner::Daemon => Who::Client("client".into()),
-        Owner::Kernel => Who::Thread {
-            pid: 1,
-            comm: "dd".into(),
+        Owner::Kernel => Who::Thread(Thread {
+            process: Some("dd".into()),
+            pid: Some(1),
+            thread: Some("dd".into()),
+            tid: Some(1),
             cgroup: None,
-        },
+        }),
     };
     FinishedIo {
         length_bytes,

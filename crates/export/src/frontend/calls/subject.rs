@@ -278,14 +278,14 @@ pub(super) fn program(thread: Option<Pid>) -> String {
     format!("{name} (thread {})", thread.as_raw_nonzero())
 }
 
-/// The name of a thread. Empty if the thread is not known.
+/// The name of a thread's process, which is the name of its first thread. Empty if the thread is not known, or
+/// has ended.
 pub(super) fn process_name(thread: Option<Pid>) -> String {
-    let Some(thread) = thread else {
-        return String::new();
+    let name = || {
+        let process = status_field(thread?.as_raw_nonzero().get(), "Tgid:")?;
+        std::fs::read(format!("/proc/{process}/comm")).ok()
     };
-    let name = std::fs::read(format!("/proc/{}/comm", thread.as_raw_nonzero()));
-    let name = name.unwrap_or_default();
-    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+    String::from_utf8_lossy(name().unwrap_or_default().trim_ascii_end()).into_owned()
 }
 
 /// The user of a thread's process. `/proc` shows root as the owner if only root may look into the
@@ -342,3 +342,19 @@ const OPEN_HOW: u32 = 24;
 const RESOLVE_IN_ROOT: u64 = 0x10;
 /// The number that stands for the working directory.
 const AT_FDCWD: i32 = -100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_the_name_of_its_process() {
+        // A test runs in a thread with the name of the test.
+        let own = std::fs::read_to_string("/proc/thread-self/comm").expect("a name");
+        let process = std::fs::read_to_string("/proc/self/comm").expect("a name");
+        assert_ne!(own, process);
+        let thread = rustix::thread::gettid();
+        assert_eq!(process_name(Some(thread)), process.trim_end());
+        assert_eq!(process_name(Pid::from_raw(i32::MAX)), "");
+    }
+}

@@ -16,7 +16,7 @@ fn a_bio_is_timed_from_its_queueing() {
         finished[0]
             .submitter
             .as_ref()
-            .map(|submitter| submitter.pid),
+            .map(|submitter| submitter.tid),
         Some(42)
     );
     assert_eq!(bios(text), ["WS 8 + 4096: - 1 9"]);

@@ -4,7 +4,7 @@
 //! comment.
 
 use crate::device::{Device, Layer, Number};
-use crate::io::{Comm, Io, Rwbs};
+use crate::io::{Comm, Io, Owner, Rwbs};
 use crate::options::Start;
 use crate::pairing::Pairing;
 use crate::record::{Record, What};
@@ -44,7 +44,7 @@ pub(super) fn paired(layer: Layer, start: Start, text: &str) -> (Pairing, Vec<Io
 pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     let mut finished = Vec::new();
     for record in records(text) {
-        finished.extend(pairing.take(&record, None));
+        finished.extend(pairing.take(&record, Owner::default()));
     }
     finished
 }

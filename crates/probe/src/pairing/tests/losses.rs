@@ -2,6 +2,7 @@
 
 use super::history::{LOOP0, disk, lines, records, take};
 use crate::device::Layer;
+use crate::io::Owner;
 use crate::options::Start;
 use crate::pairing::Pairing;
 
@@ -169,7 +170,7 @@ fn memory_is_bounded_and_what_is_in_doubt_goes_first() {
     let mut issue = records("1 issue 7,0 W 8 + 8")[0];
     for number in 0..=most {
         issue.sector = number * 8;
-        finished.extend(pairing.take(&issue, None));
+        finished.extend(pairing.take(&issue, Owner::default()));
     }
     assert_eq!(
         (pairing.in_flight().count() as u64, pairing.dropped()),

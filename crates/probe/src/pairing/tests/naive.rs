@@ -7,13 +7,12 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::history::disk;
 use crate::device::{Layer, Number};
-use crate::io::{Comm, Io, Rwbs, Submitter};
+use crate::io::{Comm, Io, Owner, Process, Rwbs, Submitter};
 use crate::options::Start;
 use crate::pairing::Pairing;
 use crate::record::{Record, What};
@@ -82,7 +81,7 @@ impl Naive {
             .io
             .submitter
             .as_ref()
-            .map_or(0, |submitter| submitter.pid);
+            .map_or(0, |submitter| submitter.tid);
         let (device, rwbs, at_ns) = (truth.io.device, truth.io.rwbs, self.now_ns);
         self.events.push(Record {
             at_ns,
@@ -111,11 +110,11 @@ impl Naive {
             return;
         }
         let rwbs = Rwbs::new(LETTERS[step.pick % 4].as_bytes());
-        let comm = Comm::new(b"a b-c");
+        let thread = Comm::new(b"a b-c");
         let submitter = Submitter {
-            pid: step.pick as i32,
-            comm,
-            cgroup: Some(cgroup_of(step.pick as i32)),
+            tid: step.pick as i32,
+            thread,
+            owner: owner_of(step.pick as i32),
         };
         let io = Io {
             device,
@@ -137,7 +136,7 @@ impl Naive {
             issues: 0,
             parts: 1,
         };
-        self.event(&truth, sector, step.sectors, What::BioQueue(comm));
+        self.event(&truth, sector, step.sectors, What::BioQueue(thread));
         self.waiting.push(truth);
     }
 
@@ -325,9 +324,15 @@ impl Naive {
     }
 }
 
-/// Each task has its own cgroup.
-fn cgroup_of(pid: i32) -> Arc<str> {
-    format!("/{pid}").into()
+/// Each thread has its own process and cgroup.
+fn owner_of(tid: i32) -> Owner {
+    Owner {
+        process: Some(Process {
+            pid: -tid,
+            name: None,
+        }),
+        cgroup: Some(format!("/{tid}").into()),
+    }
 }
 
 fn pick(among: &[Truth], step: Step) -> Option<usize> {
@@ -380,7 +385,7 @@ proptest! {
         for step in steps {
             device.step(step);
             for record in device.events.drain(..) {
-                finished.extend(pairing.take(&record, Some(cgroup_of(record.pid))));
+                finished.extend(pairing.take(&record, owner_of(record.pid)));
             }
             prop_assert_eq!(&finished, &device.finished);
             let waiting = pairing.in_flight().filter(|io| io.issued_ns.is_none()).count();
@@ -401,7 +406,7 @@ proptest! {
         let mut finished = Vec::new();
         let mut pairing = pairing(Start::Queue);
         for record in &device.events[begin..] {
-            finished.extend(pairing.take(record, Some(cgroup_of(record.pid))));
+            finished.extend(pairing.take(record, owner_of(record.pid)));
         }
         let queued_since = |io: &Io| io.queued_ns.is_some_and(|ns| ns >= began_ns);
         let seen: Vec<Io> = device.finished.iter().filter(|io| queued_since(io)).cloned().collect();
@@ -418,7 +423,7 @@ proptest! {
             let what = if begins { What::Issue(4096) } else { What::Complete(0) };
             let rwbs = Rwbs::new(b"R");
             let record = Record { at_ns, device: DISKS[0], sector: 8, sectors: 8, rwbs, pid: 0, what };
-            finished.extend(pairing.take(&record, Some(cgroup_of(record.pid))));
+            finished.extend(pairing.take(&record, owner_of(record.pid)));
             let ended = if begins { alive.push_back(at_ns); None } else { alive.pop_front() };
             let last = finished.last().filter(|io| io.completed_ns == at_ns);
             prop_assert_eq!(last.map(|io| io.issued_ns), ended);
@@ -447,7 +452,7 @@ proptest! {
         gaps.iter().for_each(|gap| pairing.lost(gap.end));
         for (index, event) in events.iter().enumerate().filter(|(_, event)| !event.is_lost) {
             seen.push(event.record.at_ns);
-            finished.extend(pairing.take(event.record, Some(cgroup_of(event.record.pid))));
+            finished.extend(pairing.take(event.record, owner_of(event.record.pid)));
             if let Some(gap) = gap(event.record.at_ns, &events[index + 1..], event.cpu) {
                 pairing.lost(gap.end);
                 gaps.push(gap);

@@ -2,6 +2,7 @@
 
 use super::history::{LOOP0, disk, lines, paired, records, requests, take};
 use crate::device::Layer;
+use crate::io::Owner;
 use crate::options::Start;
 use crate::pairing::Pairing;
 
@@ -25,7 +26,7 @@ fn queueing_is_told_only_where_it_is_the_start() {
 fn whoever_queued_the_bio_asked_for_it() {
     let (_, finished) = paired(Layer::Request, Start::Issue, ONE);
     let submitter = finished[0].submitter.clone().expect("seen");
-    assert_eq!((submitter.pid, submitter.comm.bytes()), (42, &b"dd"[..]));
+    assert_eq!((submitter.tid, submitter.thread.bytes()), (42, &b"dd"[..]));
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn a_request_was_queued_when_its_oldest_bio_was() {
     let submitter = finished[0]
         .submitter
         .as_ref()
-        .map(|submitter| submitter.pid);
+        .map(|submitter| submitter.tid);
     assert_eq!(submitter, Some(1));
     assert_eq!(sectors_in_flight(&pairing), [40]);
 }
@@ -386,7 +387,7 @@ fn a_busy_pairing_leaves_nothing_behind() {
     for round in 0..10_000 {
         for mut record in records(ONE) {
             record.sector = round % 7 * 8;
-            finished.extend(pairing.take(&record, None));
+            finished.extend(pairing.take(&record, Owner::default()));
         }
     }
     assert_eq!((finished.len(), pairing.in_flight().count()), (10_000, 0));

@@ -3,7 +3,7 @@
 
 use super::history::{disk, records};
 use crate::device::Layer;
-use crate::io::Io;
+use crate::io::{Io, Owner};
 use crate::options::Start;
 use crate::pairing::Pairing;
 
@@ -46,7 +46,7 @@ fn replay(text: &str, layer: Layer) -> Vec<Io> {
     let mut pairing = Pairing::new(&[disk(records[0].device, layer)], Start::Queue);
     let mut finished = Vec::new();
     for record in &records {
-        finished.extend(pairing.take(record, None));
+        finished.extend(pairing.take(record, Owner::default()));
     }
     assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     assert_eq!(pairing.in_flight().count(), 0);

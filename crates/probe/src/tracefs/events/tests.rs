@@ -90,6 +90,7 @@ fn requests_and_bios_take_their_own_events() {
             later: false,
             start,
             submitters,
+            processes: false,
             cgroups: false,
         });
         let majors = |disks: &[Number]| disks.iter().map(|disk| disk.major).collect();
@@ -140,6 +141,7 @@ fn disks_that_appear_later_pass_the_filter() {
         later: true,
         start: Start::Issue,
         submitters,
+        processes: false,
         cgroups: false,
     };
     let of = |submitters, kind: Kind| {
