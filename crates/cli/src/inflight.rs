@@ -13,7 +13,7 @@ use crate::words::layer;
 #[command(after_help = "\
 inflight watches the kernel's disks for a moment, and lists the I/Os that begin
 then and do not end. Of older I/Os, the kernel knows only how many there are.
-inflight also lists processes that wait, with the place in the kernel where they
+inflight also lists threads that wait, with the place in the kernel where they
 wait.
 
 Example: what a hanging program waits for

@@ -19,8 +19,8 @@ kernel's disks, QUEUE is the time until the driver got the I/O, DEVICE the rest.
 
 Example: the I/Os that take 10 ms or longer, and why
   dashpot snoop --min 10ms
-Example: the next 20 writes to a disk of the kernel, with their processes
-  sudo dashpot snoop -d /dev/vda --op write -n 20
+Example: the next 20 writes to a disk of the kernel, with processes and threads
+  sudo dashpot snoop -d /dev/vda --op write -n 20 --wide
 Example: the I/Os of 10 ms or longer in a recording
   dashpot snoop --in today.rec --min 10ms")]
 pub struct SnoopArgs {
@@ -50,7 +50,7 @@ pub struct SnoopArgs {
     /// End after this many lines
     #[arg(short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Show every wait and the offset, and shorten no name
+    /// Show every wait, the offset and the thread; shorten no name
     #[arg(long)]
     pub wide: bool,
     /// The HTML file.

@@ -283,26 +283,44 @@ fn a_thread_that_was_never_seen_and_has_ended_has_no_process() {
     assert_eq!(follower.process(8, &mut host), Some(5));
 }
 
-#[test]
-fn the_first_thread_may_end_long_before_its_process() {
+/// A follower that has read the events of these steps and then, of more tasks than it remembers, the ends.
+fn long_after(steps: &[Step]) -> (Follower, Host) {
     let mut host = Host::new();
     let mut follower = Follower::new(true);
-    for step in [
-        Step::Fork(0, 2),
-        Step::Thread(1, 3),
-        Step::Rename(1, 4),
-        Step::End(1),
-    ] {
-        for told in host.act(&step) {
-            if let Told::Event(event) = told {
-                follower.take(&event, &mut host);
-            }
+    for told in steps
+        .iter()
+        .flat_map(|step| host.act(step))
+        .collect::<Vec<_>>()
+    {
+        if let Told::Event(event) = told {
+            follower.take(&event, &mut host);
         }
     }
     for pid in 10..i32::try_from(ENDED_MAX).expect("few") + 12 {
         follower.take(&TaskEvent::Named { pid, comm: comm(1) }, &mut host);
         follower.take(&TaskEvent::Ended { pid }, &mut host);
     }
+    (follower, host)
+}
+
+#[test]
+fn a_program_that_another_thread_executes_has_the_number_of_the_first() {
+    let steps = [Step::Fork(0, 2), Step::Thread(1, 3), Step::Exec(2, 4)];
+    let (mut follower, _) = long_after(&steps);
+    let mut nothing = Host::default();
+    assert_eq!(follower.process(2, &mut nothing), Some(2), "it lives on");
+    assert_eq!(follower.name(2, &mut nothing), Some(comm(4)));
+}
+
+#[test]
+fn the_first_thread_may_end_long_before_its_process() {
+    let steps = [
+        Step::Fork(0, 2),
+        Step::Thread(1, 3),
+        Step::Rename(1, 4),
+        Step::End(1),
+    ];
+    let (mut follower, mut host) = long_after(&steps);
     assert!(!follower.tasks.contains_key(&2), "it is forgotten");
     assert_eq!(follower.process(3, &mut host), Some(2));
     assert_eq!(follower.name(2, &mut host), Some(comm(4)));
