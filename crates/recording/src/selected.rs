@@ -65,7 +65,14 @@ impl Selected {
     /// Whether an older dashpot recorded any of the I/Os, so that the process of the I/O is its thread. `false`
     /// if the query does not ask for the columns with the ids of both.
     pub fn has_threads_as_processes(&self) -> bool {
-        let has = |column, row: &usize| self.block.int(column, *row).is_some();
+        let block = &self.block;
+        let has_none = |column| block.ints(column).is_empty();
+        let has_all = |column| !has_none(column) && !block.has_nulls(column);
+        // In most blocks, no row needs to be looked at.
+        if has_none(column::PID) || has_all(column::TID) {
+            return false;
+        }
+        let has = |column, row: &usize| block.int(column, *row).is_some();
         let mut rows = self.rows.iter();
         rows.any(|row| has(column::PID, row) && !has(column::TID, row))
     }
