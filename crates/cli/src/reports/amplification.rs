@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::words::{HtmlArgs, PoolArgs};
+use super::words::{OutputArgs, PoolArgs};
 
 /// Show the I/O of pools at volumes, in queues and at disks
 #[derive(Args, Clone, Debug)]
@@ -16,15 +16,9 @@ Examples: of a daemon's pools, every 5 s; of a simulated pool
   dashpot amplification 5
   dashpot sim labs/amplification.toml --report amplification")]
 pub struct AmplificationArgs {
-    /// The HTML file.
+    /// The formats and the HTML file.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub output: OutputArgs,
     /// The pools, and the pace.
     #[command(flatten)]
     pub pools: PoolArgs,

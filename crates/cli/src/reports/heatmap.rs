@@ -6,7 +6,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_latency, parse_ops};
 
-use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs};
+use super::words::{IoArgs, LayerArgs, Pace};
 
 /// Show disk latency by time, the number of I/Os as a shade
 #[derive(Args, Clone, Debug)]
@@ -20,18 +20,12 @@ Example: a minute of writes, as a file; the last ten minutes
 Example: I/O slower than 5 ms on a disk of the kernel, ten times a second
   sudo dashpot heatmap -d /dev/vda --min 5ms 0.1")]
 pub struct HeatmapArgs {
-    /// The devices, and the source of their I/Os.
-    #[command(flatten)]
-    pub device: DeviceArgs,
     /// The layer.
     #[command(flatten)]
     pub at: LayerArgs,
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub op: Option<OpSet>,
-    /// The conditions for the I/Os.
-    #[command(flatten)]
-    pub filter: FilterArgs,
     /// Measure from arrival, time suspended included
     #[arg(short = 'Q')]
     pub queued: bool,
@@ -44,19 +38,10 @@ pub struct HeatmapArgs {
     /// Write the picture to this file, too, at the end
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// The recording, and the period, that the report covers.
-    #[command(flatten)]
-    pub period: PeriodArgs,
     /// The interval, and the number of reports.
     #[command(flatten)]
     pub pace: Pace,
-    /// The HTML file.
+    /// The I/Os, and the formats.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON, a line for each column
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub of: IoArgs,
 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use dashpot_observe::Dimension;
 use dashpot_rules::ParseError;
 
-use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayersArgs, Pace, PeriodArgs};
+use super::words::{IoArgs, LayersArgs, Pace};
 use crate::words::dimension;
 
 /// Show disk latency as histograms, as perf-tools' iolatency does
@@ -22,9 +22,6 @@ pub struct IolatencyArgs {
     /// Print the time of day before each histogram
     #[arg(short = 'T')]
     pub timestamp: bool,
-    /// The devices, and the source of their I/Os.
-    #[command(flatten)]
-    pub device: DeviceArgs,
     /// The layers.
     #[command(flatten)]
     pub at: LayersArgs,
@@ -43,30 +40,18 @@ pub struct IolatencyArgs {
     #[arg(long, value_parser = dimension(), hide_possible_values = true)]
     #[arg(value_name = "DIMENSION")]
     pub by: Option<Dimension>,
-    /// The conditions for the I/Os.
-    #[command(flatten)]
-    pub filter: FilterArgs,
     /// Percentiles instead of histograms
     #[arg(long, conflicts_with = "compat")]
     pub percentiles: bool,
-    /// The recording, and the period, that the report covers.
-    #[command(flatten)]
-    pub period: PeriodArgs,
     /// Show whole names, even on a narrow terminal
     #[arg(long)]
     pub wide: bool,
     /// The interval, and the number of reports.
     #[command(flatten)]
     pub pace: Pace,
-    /// The HTML file.
+    /// The I/Os, and the formats.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub of: IoArgs,
 }
 
 /// Parses a glob that must match the letters of some I/O.

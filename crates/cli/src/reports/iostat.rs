@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_rules::{Decimal, ParseError};
 
-use super::words::{DeviceArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs, split_words};
+use super::words::{DeviceArgs, LayerArgs, OutputArgs, Pace, PeriodArgs, split_words};
 
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
 #[derive(Args, Clone, Debug)]
@@ -38,15 +38,9 @@ pub struct IostatArgs {
     /// number of reports [until Ctrl-C]
     #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
     words: Vec<String>,
-    /// The HTML file.
+    /// The formats and the HTML file.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub output: OutputArgs,
 }
 
 impl IostatArgs {

@@ -13,8 +13,6 @@ mod txgs;
 mod words;
 mod zpool_iostat;
 
-use std::path::Path;
-
 use clap::Subcommand;
 
 pub use amplification::AmplificationArgs;
@@ -26,11 +24,10 @@ pub use quantize::QuantizeArgs;
 pub use snoop::SnoopArgs;
 pub use stat::StatArgs;
 pub use txgs::TxgsArgs;
-pub use words::{DeviceArgs, HtmlArgs, Pace, PeriodArgs};
+pub use words::{DeviceArgs, HtmlArgs, IoArgs, OutputArgs, Pace, PeriodArgs};
 pub use zpool_iostat::ZpoolIostatArgs;
 
 /// The table of all reports, with the options of each.
-#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Clone, Debug, Subcommand)]
 pub enum ReportKind {
     Iolatency(IolatencyArgs),
@@ -46,23 +43,6 @@ pub enum ReportKind {
 }
 
 impl ReportKind {
-    /// The HTML file that the user wants.
-    pub fn html(&self) -> Option<&Path> {
-        let file = match self {
-            ReportKind::Iolatency(args) => &args.file,
-            ReportKind::Iostat(args) => &args.file,
-            ReportKind::Quantize(args) => &args.file,
-            ReportKind::Heatmap(args) => &args.file,
-            ReportKind::Snoop(args) => &args.file,
-            ReportKind::Stat(args) => &args.file,
-            ReportKind::Observe(args) => &args.file,
-            ReportKind::Amplification(args) => &args.file,
-            ReportKind::ZpoolIostat(args) => &args.file,
-            ReportKind::Txgs(args) => &args.file,
-        };
-        file.html.as_deref()
-    }
-
     /// The names of all reports.
     pub(super) fn names() -> Vec<String> {
         let table = ReportKind::augment_subcommands(clap::Command::new("reports"));

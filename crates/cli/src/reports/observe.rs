@@ -3,7 +3,7 @@
 use clap::{ArgAction, Args};
 use dashpot_rules::{Listen, ParseError, parse_listen};
 
-use super::words::{HtmlArgs, Pace, PeriodArgs, split_words};
+use super::words::{OutputArgs, Pace, PeriodArgs, split_words};
 use crate::no_api::NoApi;
 use crate::{BackgroundArgs, PageArgs};
 
@@ -43,15 +43,9 @@ pub struct ObserveArgs {
     /// Show all columns: rates of discards (d/s) and flushes (f/s), and p90, too
     #[arg(long)]
     pub wide: bool,
-    /// The HTML file.
+    /// The formats and the HTML file.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub output: OutputArgs,
     #[command(flatten)]
     _no_api: NoApi,
 }
@@ -65,7 +59,7 @@ impl ObserveArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::{BackgroundArgs, HtmlArgs, NoApi, ObserveArgs, PageArgs, PeriodArgs};
+    use super::{BackgroundArgs, NoApi, ObserveArgs, OutputArgs, PageArgs, PeriodArgs};
 
     fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
         let args = ObserveArgs {
@@ -77,9 +71,7 @@ mod tests {
             background: BackgroundArgs::default(),
             period: PeriodArgs::default(),
             wide: false,
-            file: HtmlArgs::default(),
-            json: false,
-            csv: false,
+            output: OutputArgs::default(),
             _no_api: NoApi::default(),
         };
         let (devices, pace) = args.split().map_err(|error| error.to_string())?;

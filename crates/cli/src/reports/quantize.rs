@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_ops, parse_span};
 
-use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayersArgs, PeriodArgs};
+use super::words::{IoArgs, LayersArgs};
 
 /// Show latency as DTrace's quantize does, with averages and IOPS
 #[derive(Args, Clone, Debug)]
@@ -21,31 +21,16 @@ pub struct QuantizeArgs {
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub op: Option<OpSet>,
-    /// The conditions for the I/Os.
-    #[command(flatten)]
-    pub filter: FilterArgs,
-    /// The devices, and the source of their I/Os.
-    #[command(flatten)]
-    pub device: DeviceArgs,
     /// The layers.
     #[command(flatten)]
     pub at: LayersArgs,
-    /// The recording, and the period, that the report covers.
-    #[command(flatten)]
-    pub period: PeriodArgs,
     /// How long to watch [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub lasts: Option<Duration>,
-    /// The HTML file.
+    /// The I/Os, and the formats.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub of: IoArgs,
 }
 
 /// The values of `quantize --by`.

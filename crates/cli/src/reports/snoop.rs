@@ -4,7 +4,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_duration, parse_ops, parse_span};
 
-use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayerArgs, PeriodArgs};
+use super::words::{IoArgs, LayerArgs};
 
 /// Show I/Os as they finish: their waits, and the rules behind them
 #[derive(Args, Clone, Debug)]
@@ -24,9 +24,6 @@ Example: the next 20 writes to a disk of the kernel, with processes and threads
 Example: the I/Os of 10 ms or longer in a recording
   dashpot snoop --in today.rec --min 10ms")]
 pub struct SnoopArgs {
-    /// The devices, and the source of their I/Os.
-    #[command(flatten)]
-    pub device: DeviceArgs,
     /// The layer.
     #[command(flatten)]
     pub at: LayerArgs,
@@ -37,12 +34,6 @@ pub struct SnoopArgs {
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub op: Option<OpSet>,
-    /// The conditions for the I/Os.
-    #[command(flatten)]
-    pub filter: FilterArgs,
-    /// The recording, and the period, that the report covers.
-    #[command(flatten)]
-    pub period: PeriodArgs,
     /// How long to watch [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
@@ -53,13 +44,7 @@ pub struct SnoopArgs {
     /// Show every wait, the offset and the thread; shorten no name
     #[arg(long)]
     pub wide: bool,
-    /// The HTML file.
+    /// The I/Os, and the formats.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON, a line for each I/O
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub of: IoArgs,
 }

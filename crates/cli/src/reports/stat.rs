@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_observe::Statistic;
 
-use super::words::{DeviceArgs, FilterArgs, HtmlArgs, Pace, PeriodArgs};
+use super::words::{IoArgs, Pace};
 
 /// Show I/Os, bytes, errors, latencies, busy time by any fact
 #[derive(Args, Clone, Debug)]
@@ -17,28 +17,13 @@ pub struct StatArgs {
     /// The statistic: LAYER.METRIC[condition]...[DIMENSION]
     #[arg(value_name = "STATISTIC")]
     pub statistic: Statistic,
-    /// The devices, and the source of their I/Os.
-    #[command(flatten)]
-    pub device: DeviceArgs,
-    /// The conditions for the I/Os.
-    #[command(flatten)]
-    pub filter: FilterArgs,
-    /// The recording, and the period, that the report covers.
-    #[command(flatten)]
-    pub period: PeriodArgs,
     /// Show whole names, even on a narrow terminal
     #[arg(long)]
     pub wide: bool,
     /// The interval, and the number of reports.
     #[command(flatten)]
     pub pace: Pace,
-    /// The HTML file.
+    /// The I/Os, and the formats.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values
-    #[arg(long)]
-    pub csv: bool,
+    pub of: IoArgs,
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::words::HtmlArgs;
+use super::words::OutputArgs;
 
 /// Show the transaction groups of pools, as OpenZFS's txgs does
 #[derive(Args, Clone, Debug)]
@@ -17,13 +17,7 @@ pub struct TxgsArgs {
     /// Show all columns, even on a narrow terminal
     #[arg(long)]
     pub wide: bool,
-    /// The HTML file.
+    /// The formats and the HTML file.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub output: OutputArgs,
 }

@@ -123,6 +123,37 @@ pub struct HtmlArgs {
     pub html: Option<PathBuf>,
 }
 
+/// The formats of a report.
+#[derive(Args, Clone, Debug, Default)]
+pub struct OutputArgs {
+    /// The HTML file.
+    #[command(flatten)]
+    pub file: HtmlArgs,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print comma-separated values, named as in the JSON
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// The I/Os of a report, and its formats.
+#[derive(Args, Clone, Debug, Default)]
+pub struct IoArgs {
+    /// The devices, and the source of their I/Os.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    /// The conditions for the I/Os.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// The recording, and the period, that the report covers.
+    #[command(flatten)]
+    pub period: PeriodArgs,
+    /// The formats and the HTML file.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
 /// The layer of a report.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct LayerArgs {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::words::{HtmlArgs, PoolArgs};
+use super::words::{OutputArgs, PoolArgs};
 
 /// Show pools as OpenZFS's zpool iostat does
 #[derive(Args, Clone, Debug)]
@@ -28,15 +28,9 @@ pub struct ZpoolIostatArgs {
     /// Show all columns, even on a narrow terminal
     #[arg(long)]
     pub wide: bool,
-    /// The HTML file.
+    /// The formats and the HTML file.
     #[command(flatten)]
-    pub file: HtmlArgs,
-    /// Print JSON
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print comma-separated values, named as in the JSON
-    #[arg(long)]
-    pub csv: bool,
+    pub output: OutputArgs,
     /// The pools, and the pace.
     #[command(flatten)]
     pub pools: PoolArgs,

@@ -1,11 +1,11 @@
 //! `amplification`: the operations and bytes at each level of pools.
 
-use dashpot_cli::reports::{AmplificationArgs, DeviceArgs};
+use dashpot_cli::reports::{AmplificationArgs, DeviceArgs, OutputArgs};
 use dashpot_report::amplification::AmplificationReport;
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over};
+use super::asked::{Asked, Over};
 use super::iostat::schedule;
 
 impl Asked for AmplificationArgs {
@@ -20,7 +20,7 @@ impl Asked for AmplificationArgs {
         Ok(DeviceArgs::named(self.pools.and_pace()?.0))
     }
 
-    fn format(&self) -> Format {
-        Format::lines(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.output
     }
 }

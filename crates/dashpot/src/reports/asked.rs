@@ -1,6 +1,6 @@
 //! A report as the user asks for it on the command line.
 
-use dashpot_cli::reports::{DeviceArgs, Pace, PeriodArgs};
+use dashpot_cli::reports::{DeviceArgs, IoArgs, OutputArgs, Pace, PeriodArgs};
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Past, Predicates, Schedule, Subject};
 use dashpot_output::{Draft, usage};
@@ -14,17 +14,27 @@ pub(crate) trait Asked {
     /// The report over these devices.
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError>;
 
+    /// The I/Os that a report on I/Os is about.
+    fn of(&self) -> Option<&IoArgs> {
+        None
+    }
+
     /// The devices or pools that the report is about.
-    fn devices(&self) -> Result<DeviceArgs, ParseError>;
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(self
+            .of()
+            .map_or_else(DeviceArgs::default, |of| of.device.clone()))
+    }
 
     /// The conditions on the report's I/Os. Without conditions, the report covers all I/Os.
     fn predicates(&self) -> Predicates {
-        Predicates::default()
+        self.of()
+            .map_or_else(Predicates::default, |of| of.filter.predicates())
     }
 
     /// The period in the past that the report is about; `None` for a report on the present.
     fn period(&self) -> Option<&PeriodArgs> {
-        None
+        self.of().map(|of| &of.period)
     }
 
     /// The layers that a report on a recording is about. `live` has the layers for live disks.
@@ -37,8 +47,24 @@ pub(crate) trait Asked {
         Ok(Filtered::of(self.report(over)?, &self.predicates()))
     }
 
+    /// The formats that the user asks for.
+    fn output(&self) -> &OutputArgs;
+
+    /// Whether the report has one interval.
+    fn is_one_document(&self) -> bool {
+        false
+    }
+
     /// The format of the report's output.
-    fn format(&self) -> Format;
+    fn format(&self) -> Format {
+        let output = self.output();
+        match (output.json, output.csv) {
+            (true, _) if self.is_one_document() => Format::Json,
+            (true, _) => Format::JsonLines,
+            (false, true) => Format::Csv,
+            (false, false) => Format::Text,
+        }
+    }
 
     /// The file for the report's picture, if the user wants one.
     fn svg(&self) -> anyhow::Result<Option<Draft>> {
@@ -137,26 +163,6 @@ pub(crate) enum Format {
     Csv,
     /// Indented JSON, for a report of one interval.
     Json,
-}
-
-impl Format {
-    /// The format of a report with several intervals.
-    pub(super) fn lines(json: bool, csv: bool) -> Format {
-        match (json, csv) {
-            (true, _) => Format::JsonLines,
-            (false, true) => Format::Csv,
-            (false, false) => Format::Text,
-        }
-    }
-
-    /// The format of a report with one interval.
-    pub(super) fn document(json: bool, csv: bool) -> Format {
-        if json {
-            Format::Json
-        } else {
-            Format::lines(false, csv)
-        }
-    }
 }
 
 /// Returns the parsed value, or ends the program with the parser's error.

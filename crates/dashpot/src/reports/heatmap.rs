@@ -1,29 +1,29 @@
 //! `heatmap`: latencies by time. On a terminal, the picture appears column by column; in a pipe, it appears
 //! at the end.
 
-use dashpot_cli::reports::{DeviceArgs, HeatmapArgs, PeriodArgs};
+use dashpot_cli::reports::{HeatmapArgs, IoArgs, OutputArgs};
 use dashpot_engine::Duration;
-use dashpot_observe::{Layer, Predicates, Schedule};
+use dashpot_observe::{Layer, Schedule};
 use dashpot_output::Draft;
 use dashpot_report::heatmap::HeatmapReport;
 use dashpot_report::report::Report;
 use dashpot_rules::{ParseError, format_ops};
 use dashpot_text::heatmap::{Crop, HeatMap};
 
-use super::asked::{Asked, Format, Over, check_memory};
+use super::asked::{Asked, Over, check_memory};
 
 impl Asked for HeatmapArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_memory(over, &self.period, &self.pace, self.queued)?;
+        check_memory(over, &self.of.period, &self.pace, self.queued)?;
         let interval = self.pace.interval.unwrap_or(INTERVAL);
         let layer = self.at.layer;
         Ok(Box::new(HeatmapReport {
             layer,
             schedule: Schedule::every(interval, self.pace.count),
-            past: over.past(&self.period, true),
+            past: over.past(&self.of.period, true),
             queued: self.queued,
             ops: self.op,
-            svg: self.svg.is_some() || self.file.html.is_some(),
+            svg: self.svg.is_some() || self.of.output.file.html.is_some(),
             map: HeatMap {
                 title: title(self, layer),
                 interval,
@@ -34,20 +34,12 @@ impl Asked for HeatmapArgs {
         }))
     }
 
-    fn devices(&self) -> Result<DeviceArgs, ParseError> {
-        Ok(self.device.clone())
+    fn of(&self) -> Option<&IoArgs> {
+        Some(&self.of)
     }
 
-    fn predicates(&self) -> Predicates {
-        self.filter.predicates()
-    }
-
-    fn period(&self) -> Option<&PeriodArgs> {
-        Some(&self.period)
-    }
-
-    fn format(&self) -> Format {
-        Format::lines(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.of.output
     }
 
     fn svg(&self) -> anyhow::Result<Option<Draft>> {
@@ -64,7 +56,7 @@ fn title(args: &HeatmapArgs, layer: Layer) -> String {
         Layer::Kernel => "the kernel's disks",
         Layer::Volume => "volumes",
     };
-    let whose = match args.device.devices.as_slice() {
+    let whose = match args.of.device.devices.as_slice() {
         [] => format!("all {devices}"),
         names => names.join(", "),
     };

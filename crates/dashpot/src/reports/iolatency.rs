@@ -1,24 +1,23 @@
 //! `iolatency`: latencies of disks as a histogram, once per interval.
 
-use dashpot_cli::reports::{DeviceArgs, IolatencyArgs, PeriodArgs};
+use dashpot_cli::reports::{IoArgs, IolatencyArgs, OutputArgs};
 use dashpot_engine::Duration;
-use dashpot_observe::Predicates;
 use dashpot_report::iolatency::{Boundary, IolatencyReport, Style};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over, check_memory};
+use super::asked::{Asked, Over, check_memory};
 
 impl Asked for IolatencyArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_memory(over, &self.period, &self.pace, self.queued)?;
+        check_memory(over, &self.of.period, &self.pace, self.queued)?;
         Ok(Box::new(IolatencyReport {
             layers: self.at.layers(),
             schedule: over.schedule(&self.pace, INTERVAL),
             // Only a report over live disks can go on for ever: a simulation and a recording end by
             // themselves.
             endless: matches!(over, Over::Live(_)) && self.pace.count.is_none(),
-            past: over.past(&self.period, false),
+            past: over.past(&self.of.period, false),
             queued: self.queued,
             types: self.iotype.clone(),
             by: self.by,
@@ -36,20 +35,12 @@ impl Asked for IolatencyArgs {
         }))
     }
 
-    fn devices(&self) -> Result<DeviceArgs, ParseError> {
-        Ok(self.device.clone())
+    fn of(&self) -> Option<&IoArgs> {
+        Some(&self.of)
     }
 
-    fn predicates(&self) -> Predicates {
-        self.filter.predicates()
-    }
-
-    fn period(&self) -> Option<&PeriodArgs> {
-        Some(&self.period)
-    }
-
-    fn format(&self) -> Format {
-        Format::lines(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.of.output
     }
 }
 

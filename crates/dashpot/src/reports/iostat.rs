@@ -1,13 +1,13 @@
 //! `iostat`: averages of disks, first since their start, then over each interval.
 
-use dashpot_cli::reports::{DeviceArgs, IostatArgs, Pace, PeriodArgs};
+use dashpot_cli::reports::{DeviceArgs, IostatArgs, OutputArgs, Pace, PeriodArgs};
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Schedule};
 use dashpot_report::iostat::{Columns, IostatReport};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over, needs_recording};
+use super::asked::{Asked, Over, needs_recording};
 
 impl Asked for IostatArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
@@ -44,8 +44,8 @@ impl Asked for IostatArgs {
         Some(&self.period)
     }
 
-    fn format(&self) -> Format {
-        Format::lines(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.output
     }
 }
 

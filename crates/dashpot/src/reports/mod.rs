@@ -55,9 +55,10 @@ pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
 
 /// The files into which dashpot also writes a report over this source.
 pub(super) fn files(kind: &ReportKind, source: &'static str) -> anyhow::Result<Files> {
+    let asked = asked(kind);
     Ok(Files {
-        svg: asked(kind).svg()?,
-        html: HtmlFile::begin(kind.html(), source)?,
+        svg: asked.svg()?,
+        html: HtmlFile::begin(asked.output().file.html.as_deref(), source)?,
     })
 }
 

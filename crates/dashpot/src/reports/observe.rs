@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dashpot_api::kernel_recording_link;
 use dashpot_cli::KeepArgs;
-use dashpot_cli::reports::{DeviceArgs, ObserveArgs, PeriodArgs};
+use dashpot_cli::reports::{DeviceArgs, ObserveArgs, OutputArgs, PeriodArgs};
 use dashpot_commands::page::{KernelWatch, Page};
 use dashpot_commands::record::Background;
 use dashpot_commands::{PrivateDir, Scraper, say_ready};
@@ -18,7 +18,7 @@ use dashpot_report::report::Report;
 use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
 use dashpot_sources::{Recorded, Source, Target};
 
-use super::asked::{Asked, Format, Over, needs_recording};
+use super::asked::{Asked, Over, needs_recording};
 
 impl Asked for ObserveArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
@@ -48,8 +48,8 @@ impl Asked for ObserveArgs {
         Some(&self.period)
     }
 
-    fn format(&self) -> Format {
-        Format::lines(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.output
     }
 
     /// If a recording has both a daemon's disks and the kernel's, `observe` is about the kernel's.

@@ -1,38 +1,34 @@
 //! `quantize`: latencies of disks in powers of two, over one interval.
 
-use dashpot_cli::reports::{DeviceArgs, PeriodArgs, QuantizeArgs};
+use dashpot_cli::reports::{IoArgs, OutputArgs, QuantizeArgs};
 use dashpot_engine::{Duration, OpSet};
-use dashpot_observe::{Predicates, Schedule};
+use dashpot_observe::Schedule;
 use dashpot_report::quantize::QuantizeReport;
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over};
+use super::asked::{Asked, Over};
 
 impl Asked for QuantizeArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         Ok(Box::new(QuantizeReport {
             layers: self.at.layers(),
             schedule: Schedule::once(self.lasts.unwrap_or(Duration::MAX)),
-            past: over.past(&self.period, false),
+            past: over.past(&self.of.period, false),
             ops: self.op.unwrap_or(OpSet::EVERY),
             by_disk: self.by.is_some(),
         }))
     }
 
-    fn devices(&self) -> Result<DeviceArgs, ParseError> {
-        Ok(self.device.clone())
+    fn of(&self) -> Option<&IoArgs> {
+        Some(&self.of)
     }
 
-    fn predicates(&self) -> Predicates {
-        self.filter.predicates()
+    fn output(&self) -> &OutputArgs {
+        &self.of.output
     }
 
-    fn period(&self) -> Option<&PeriodArgs> {
-        Some(&self.period)
-    }
-
-    fn format(&self) -> Format {
-        Format::document(self.json, self.csv)
+    fn is_one_document(&self) -> bool {
+        true
     }
 }

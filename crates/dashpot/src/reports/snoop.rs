@@ -1,14 +1,14 @@
 //! `snoop`: a line for each finished I/O, until the last I/O or Ctrl-C.
 
-use dashpot_cli::reports::{DeviceArgs, PeriodArgs, SnoopArgs};
+use dashpot_cli::reports::{IoArgs, OutputArgs, SnoopArgs};
 use dashpot_engine::Duration;
-use dashpot_observe::{Knows, Layer, Predicates, Schedule, Wanted};
+use dashpot_observe::{Knows, Layer, Schedule, Wanted};
 use dashpot_report::report::Report;
 use dashpot_report::snoop::{Lines, SnoopReport};
 use dashpot_rules::ParseError;
 use dashpot_sources::Target;
 
-use super::asked::{Asked, Format, Over};
+use super::asked::{Asked, Over};
 
 impl Asked for SnoopArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
@@ -17,12 +17,12 @@ impl Asked for SnoopArgs {
                 "a store has no I/Os of its own: see STORE in '--layer disk'",
             ));
         }
-        if self.period.last.is_some() && matches!(over, Over::Live(_)) {
+        if self.of.period.last.is_some() && matches!(over, Over::Live(_)) {
             return Err(ParseError::new(
                 "--last: a daemon remembers no single I/Os: name a recording, --in REC, or serve with --record",
             ));
         }
-        if self.lasts.is_some() && self.period.recording.is_some() {
+        if self.lasts.is_some() && self.of.period.recording.is_some() {
             return Err(ParseError::new(
                 "--for is about live disks: for a part of a recording, use --from, --to or --last",
             ));
@@ -35,20 +35,12 @@ impl Asked for SnoopArgs {
         )))
     }
 
-    fn devices(&self) -> Result<DeviceArgs, ParseError> {
-        Ok(self.device.clone())
+    fn of(&self) -> Option<&IoArgs> {
+        Some(&self.of)
     }
 
-    fn predicates(&self) -> Predicates {
-        self.filter.predicates()
-    }
-
-    fn period(&self) -> Option<&PeriodArgs> {
-        Some(&self.period)
-    }
-
-    fn format(&self) -> Format {
-        Format::lines(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.of.output
     }
 }
 

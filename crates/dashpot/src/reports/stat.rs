@@ -1,43 +1,44 @@
 //! `stat`: shows any statistic, once per interval.
 
-use dashpot_cli::reports::{DeviceArgs, PeriodArgs, StatArgs};
+use dashpot_cli::reports::{IoArgs, OutputArgs, StatArgs};
 use dashpot_engine::Duration;
-use dashpot_observe::Statistic;
+use dashpot_observe::{Predicates, Statistic};
 use dashpot_report::report::Report;
 use dashpot_report::stat::StatReport;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over, check_memory};
+use super::asked::{Asked, Over, check_memory};
 
 impl Asked for StatArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_memory(over, &self.period, &self.pace, false)?;
+        check_memory(over, &self.of.period, &self.pace, false)?;
         let statistic = Statistic {
             predicates: self
                 .statistic
                 .predicates
                 .clone()
-                .and(self.filter.predicates()),
+                .and(self.of.filter.predicates()),
             ..self.statistic.clone()
         };
         Ok(Box::new(StatReport {
             statistic: statistic.check()?,
             schedule: over.schedule(&self.pace, INTERVAL),
-            past: over.past(&self.period, false),
+            past: over.past(&self.of.period, false),
             wide: self.wide,
         }))
     }
 
-    fn devices(&self) -> Result<DeviceArgs, ParseError> {
-        Ok(self.device.clone())
+    fn of(&self) -> Option<&IoArgs> {
+        Some(&self.of)
     }
 
-    fn period(&self) -> Option<&PeriodArgs> {
-        Some(&self.period)
+    /// The statistic has the conditions.
+    fn predicates(&self) -> Predicates {
+        Predicates::default()
     }
 
-    fn format(&self) -> Format {
-        Format::lines(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.of.output
     }
 }
 

@@ -1,11 +1,11 @@
 //! `txgs`: the transaction groups of pools.
 
-use dashpot_cli::reports::{DeviceArgs, TxgsArgs};
+use dashpot_cli::reports::{DeviceArgs, OutputArgs, TxgsArgs};
 use dashpot_report::report::Report;
 use dashpot_report::txgs::TxgsReport;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over};
+use super::asked::{Asked, Over};
 
 impl Asked for TxgsArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
@@ -16,7 +16,11 @@ impl Asked for TxgsArgs {
         Ok(DeviceArgs::named(self.pool.as_slice()))
     }
 
-    fn format(&self) -> Format {
-        Format::document(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.output
+    }
+
+    fn is_one_document(&self) -> bool {
+        true
     }
 }

@@ -1,11 +1,11 @@
 //! `zpool-iostat`: pools as OpenZFS's zpool iostat shows them.
 
-use dashpot_cli::reports::{DeviceArgs, ZpoolIostatArgs};
+use dashpot_cli::reports::{DeviceArgs, OutputArgs, ZpoolIostatArgs};
 use dashpot_report::report::Report;
 use dashpot_report::zpool_iostat::{View, ZpoolIostatReport};
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over};
+use super::asked::{Asked, Over};
 use super::iostat::schedule;
 
 impl Asked for ZpoolIostatArgs {
@@ -30,7 +30,7 @@ impl Asked for ZpoolIostatArgs {
         Ok(DeviceArgs::named(self.pools.and_pace()?.0))
     }
 
-    fn format(&self) -> Format {
-        Format::lines(self.json, self.csv)
+    fn output(&self) -> &OutputArgs {
+        &self.output
     }
 }

@@ -91,7 +91,14 @@ fn check(args: &SimArgs) -> Result<(), ParseError> {
         ReportKind::Heatmap(args) => args.svg.is_some(),
         _ => false,
     };
-    let has_file = |report: &ReportWords| report.kind.html().is_some() || has_svg(report);
+    let has_file = |report: &ReportWords| {
+        crate::reports::asked(&report.kind)
+            .output()
+            .file
+            .html
+            .is_some()
+            || has_svg(report)
+    };
     let is_alone = args.labs.len() <= 1;
     if args.events.is_some() && !is_alone {
         return Err(ParseError::new("--events takes one lab: name only one"));
