@@ -94,15 +94,6 @@ class Repository:
         return f"{self.name(file)}:{line_of(code, found.end()) if found else 1}"
 
 
-def against_list(section, found, listed, remedy):
-    """Compares findings, {name: (place, what)}, with the exceptions of a section."""
-    for name in sorted(found.keys() - set(listed)):
-        place, what = found[name]
-        yield f"{place}: {what}; {remedy}"
-    for name in sorted(set(listed) - found.keys()):
-        yield f"{BASELINE}: [{section}] '{name}' is no longer an exception; delete it"
-
-
 def against_figures(section, found, listed, bound, remedy, unit="lines"):
     """Compares numbers, {name: (place, number)}, with a bound and the exceptions of a section."""
     for name, (place, number) in sorted(found.items()):
@@ -236,22 +227,6 @@ def check_method_circles(repository):
     remedy = "give a part of its state an owner with private fields, which calls nothing above it"
     unit = "files whose methods call each other in a circle"
     yield from against_figures("method-circles", method_circles(repository), listed, 1, remedy, unit)
-
-
-def undocumented(repository):
-    found = {}
-    for crate, tree in repository.crates.items():
-        on = re.search(r"^#!\[(?:warn|deny|forbid)\(missing_docs\)\]", tree.file.read_text(), re.MULTILINE)
-        if tree.file.name == "lib.rs" and not on:
-            name = repository.name(tree.file)
-            found[name] = (f"{name}:1", "a library without `#![warn(missing_docs)]`")
-    return found
-
-
-def check_missing_docs(repository):
-    listed = repository.baseline.get("undocumented", [])
-    remedy = "add the line, and say of each public item what it is"
-    yield from against_list("undocumented", undocumented(repository), listed, remedy)
 
 
 # ---- Names in the docs ----
@@ -419,7 +394,6 @@ CHECKS = [
     check_boundaries,
     check_circles,
     check_method_circles,
-    check_missing_docs,
     check_doc_lines,
     check_specification,
     check_named_files,
@@ -431,7 +405,6 @@ def print_baseline(repository):
     """Prints the exceptions that the present tree needs."""
     print("# The exceptions to tidy.toml. They may only shrink. After files have moved, regenerate the exceptions:")
     print(f"# scripts/tidy.py --print-baseline >{BASELINE}; `git diff` shows whether any grew.")
-    print_list("undocumented", sorted(undocumented(repository)))
     print("\nimport-circles = [")
     for circle in circles(repository):
         print("  [")
@@ -446,13 +419,6 @@ def print_baseline(repository):
         for name, (_, number) in sorted(figures_of(repository).items()):
             if number > bounds[section]:
                 print(f'"{name}" = {number}')
-
-
-def print_list(name, entries):
-    print(f"\n{name} = [")
-    for entry in entries:
-        print(f'    "{entry}",')
-    print("]")
 
 
 def main():

@@ -6,8 +6,6 @@
 //! `at_ns`, a moment of the daemon's monotonic clock. This crate does not depend on the daemon: the daemon
 //! fills in these types and serves them.
 
-#![warn(missing_docs)]
-
 mod client;
 mod place;
 mod random;

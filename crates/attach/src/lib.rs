@@ -9,8 +9,6 @@
 //!
 //! No process of this crate serves a disk.
 
-#![warn(missing_docs)]
-
 mod answers;
 mod attach;
 pub mod attacher;

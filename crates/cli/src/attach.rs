@@ -112,7 +112,6 @@ impl FromStr for FileSystem {
 }
 
 /// A way for the kernel to reach a disk.
-#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum With {
     #[default]

@@ -47,7 +47,6 @@ pub struct LabArgs {
 }
 
 /// When shards spin.
-#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SpinWhen {
     #[default]
@@ -56,7 +55,6 @@ pub enum SpinWhen {
 }
 
 /// The fate of a program's calls when dashpot is killed.
-#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnLoss {
     Pass,
@@ -65,7 +63,6 @@ pub enum OnLoss {
 }
 
 /// The answer to a program that asks for an io_uring.
-#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum UringWord {
     Count,

@@ -7,7 +7,6 @@
 //! A doc comment on an option or a command is its help. The variants of the enums of commands and of
 //! words have none, because the help would show it.
 
-#![warn(missing_docs)]
 // In help, `[1]` is a default, not a link.
 #![allow(rustdoc::broken_intra_doc_links)]
 
@@ -131,7 +130,6 @@ pub fn is_run(words: impl Iterator<Item = OsString>) -> bool {
 }
 
 /// The commands.
-#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(RunArgs),

@@ -91,7 +91,6 @@ pub struct BackgroundArgs {
 }
 
 /// A subcommand of `record`, about a recording that exists.
-#[allow(missing_docs, reason = "the help would show it")]
 #[derive(Clone, Debug, Subcommand)]
 pub enum RecordCommand {
     Cut(CutArgs),

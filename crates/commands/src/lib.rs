@@ -5,8 +5,6 @@
 //!
 //! This crate does not depend on `dashpot_report`. Commands that need a table or a chart take it from `dashpot_text`.
 
-#![warn(missing_docs)]
-
 mod caller;
 mod check;
 mod checks;

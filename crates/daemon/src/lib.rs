@@ -4,8 +4,6 @@
 //! The control plane talks to shards through their [`Handle`](dashpot_export::Handle) and never touches
 //! the data path. This crate uses neither a terminal nor the command line.
 
-#![warn(missing_docs)]
-
 mod answers;
 mod collector;
 mod daemon;

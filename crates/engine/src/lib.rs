@@ -11,8 +11,6 @@
 
 #![no_std]
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
-
 extern crate alloc;
 
 mod bytes;

@@ -4,8 +4,6 @@
 //! rest of the program talks to the server through a [`Handle`]. A shard answers each message of the handle
 //! after the change has taken effect.
 
-#![warn(missing_docs)]
-
 mod acceptor;
 mod cgroups;
 mod clock;

@@ -4,8 +4,6 @@
 //! This crate reads lab files, and the traces that they name. It opens no store, and knows no HTTP, no
 //! terminal and no command line.
 
-#![warn(missing_docs)]
-
 mod change;
 mod file;
 mod joined;

@@ -6,8 +6,6 @@
 //! without waiting for earlier replies. Each latency is measured from the intended start of its request, so
 //! that a slow disk does not look faster by delaying later requests (coordinated omission).
 
-#![warn(missing_docs)]
-
 mod arrivals;
 mod config;
 mod link;

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use dashpot_rules::{format_size, nice_number};
 
-use super::dimension::Unit;
 use super::size::{size_class, size_name};
+use super::value::Unit;
 
 /// A class of numbers. Classes are ordered from the lowest numbers to the highest, and each has a name. A
 /// breakdown has at most a few hundred classes.

@@ -4,9 +4,11 @@ use dashpot_rules::{ParseError, nearest};
 use serde::{Serialize, Serializer};
 
 use super::container::container;
+use super::facts::Fact;
 use super::finished::{FinishedIo, IoWaits};
 use super::kind::Kind;
 use super::layer::Layer;
+use super::value::{Unit, Value};
 
 /// A fact about an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,14 +61,8 @@ pub enum Dimension {
     Late,
     /// The wait until the client took the reply.
     Reply,
-    /// The id of the rule that decided the I/O's latency or error.
-    Rule,
-    /// The lane of the rule that decided the I/O's latency.
-    Lane,
-    /// The class that the I/O had in the queue of a pool's disk.
-    Class,
-    /// Whether the pool synced a txg at any time while the I/O was in flight.
-    Txg,
+    /// One of the facts that only zios have.
+    Fact(Fact),
     /// The inode of the file, if the I/O is a program's call that syncs a file.
     Inode,
     /// The error with which the I/O ended.
@@ -94,28 +90,6 @@ impl Knows {
     }
 }
 
-/// The unit of a dimension's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Names, which have no order.
-    Name,
-    /// Bytes.
-    Bytes,
-    /// Nanoseconds.
-    Time,
-    /// A number of I/Os, or an id.
-    Count,
-}
-
-/// The value of a dimension.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
-    /// A name.
-    Name(&'a str),
-    /// A number, in the unit of the dimension.
-    Number(u64),
-}
-
 /// The word, the unit and the meaning of a dimension.
 struct Row {
     word: &'static str,
@@ -125,38 +99,21 @@ struct Row {
 
 impl Dimension {
     /// All dimensions, in the order in which lists show them.
-    pub const ALL: [Dimension; 30] = [
-        Dimension::Device,
-        Dimension::Op,
-        Dimension::Type,
-        Dimension::Fua,
-        Dimension::Client,
-        Dimension::Process,
-        Dimension::Pid,
-        Dimension::Thread,
-        Dimension::Tid,
-        Dimension::Cgroup,
-        Dimension::Container,
-        Dimension::Size,
-        Dimension::Offset,
-        Dimension::Depth,
-        Dimension::Latency,
-        Dimension::Total,
-        Dimension::Recv,
-        Dimension::Throttle,
-        Dimension::Queue,
-        Dimension::Suspend,
-        Dimension::Store,
-        Dimension::Hold,
-        Dimension::Late,
-        Dimension::Reply,
-        Dimension::Rule,
-        Dimension::Lane,
-        Dimension::Class,
-        Dimension::Txg,
-        Dimension::Inode,
-        Dimension::Error,
-    ];
+    pub const ALL: [Dimension; FIRST.len() + Fact::ALL.len() + LAST.len()] = {
+        let mut all = [Dimension::Error; FIRST.len() + Fact::ALL.len() + LAST.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = if at < FIRST.len() {
+                FIRST[at]
+            } else if at < FIRST.len() + Fact::ALL.len() {
+                Dimension::Fact(Fact::ALL[at - FIRST.len()])
+            } else {
+                LAST[at - FIRST.len() - Fact::ALL.len()]
+            };
+            at += 1;
+        }
+        all
+    };
 
     /// The parts of a zio's latency, in the order in which the zio passes them.
     pub const WAITS: [Dimension; 8] = [
@@ -223,14 +180,10 @@ impl Dimension {
             Dimension::Hold => ("hold", Unit::Time, "the time for which rules held it"),
             Dimension::Late => ("late", Unit::Time, "dashpot's own error"),
             Dimension::Reply => ("reply", Unit::Time, "until the client took the reply"),
-            Dimension::Rule => ("rule", Unit::Count, "the rule that decided, by its id"),
-            Dimension::Lane => ("lane", Unit::Count, "the lane of that rule, from 0"),
-            Dimension::Class => ("class", Unit::Name, "its class in a pool's queue"),
-            Dimension::Txg => (
-                "txg",
-                Unit::Name,
-                "syncing if its pool synced a txg then, or open",
-            ),
+            Dimension::Fact(fact) => {
+                let row = fact.row();
+                (row.word, row.unit, row.meaning)
+            }
             Dimension::Inode => ("inode", Unit::Count, "the file that the call synced"),
             Dimension::Error => ("error", Unit::Name, "the error that it ended with, EIO"),
         };
@@ -294,10 +247,7 @@ impl Dimension {
             | Dimension::Hold
             | Dimension::Late
             | Dimension::Reply
-            | Dimension::Rule
-            | Dimension::Lane
-            | Dimension::Class
-            | Dimension::Txg => knows == Knows::Zios,
+            | Dimension::Fact(_) => knows == Knows::Zios,
             _ => true,
         }
     }
@@ -326,10 +276,7 @@ impl Dimension {
             Dimension::Depth => Value::Number(io.depth?.into()),
             Dimension::Latency => Value::Number(io.at_device_ns()),
             Dimension::Total => Value::Number(io.known_total_ns()?),
-            Dimension::Rule => Value::Number(io.rule?.into()),
-            Dimension::Lane => Value::Number(io.lane?.into()),
-            Dimension::Class => Value::Name(io.class?.name()),
-            Dimension::Txg => Value::Name(if io.txg_syncing? { "syncing" } else { "open" }),
+            Dimension::Fact(fact) => fact.value(&io.facts)?,
             Dimension::Inode => Value::Number(io.inode?),
             Dimension::Error => Value::Name(io.error.as_deref()?),
             _ => Value::Number(self.wait_ns(io)?),
@@ -370,17 +317,43 @@ impl Dimension {
     /// The name that a breakdown gives to I/Os without a value.
     pub(crate) fn missing(self, kind: Kind) -> &'static str {
         match self {
-            Dimension::Rule
-            | Dimension::Lane
-            | Dimension::Class
-            | Dimension::Txg
-            | Dimension::Error => "none",
+            Dimension::Fact(_) | Dimension::Error => "none",
             // The kernel may send a single flush for several processes.
             _ if self.is_who() && kind.is_any(&[dashpot_engine::Op::Flush]) => "flush",
             _ => "unknown",
         }
     }
 }
+
+/// The dimensions before the facts of zios.
+const FIRST: &[Dimension] = &[
+    Dimension::Device,
+    Dimension::Op,
+    Dimension::Type,
+    Dimension::Fua,
+    Dimension::Client,
+    Dimension::Process,
+    Dimension::Pid,
+    Dimension::Thread,
+    Dimension::Tid,
+    Dimension::Cgroup,
+    Dimension::Container,
+    Dimension::Size,
+    Dimension::Offset,
+    Dimension::Depth,
+    Dimension::Latency,
+    Dimension::Total,
+    Dimension::Recv,
+    Dimension::Throttle,
+    Dimension::Queue,
+    Dimension::Suspend,
+    Dimension::Store,
+    Dimension::Hold,
+    Dimension::Late,
+    Dimension::Reply,
+];
+/// The dimensions after the facts of zios.
+const LAST: &[Dimension] = &[Dimension::Inode, Dimension::Error];
 
 impl Serialize for Dimension {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dashpot_engine::Waits;
-use dashpot_engine::pool::Class;
 
+use super::facts::Facts;
 use super::kind::Kind;
 use super::layer::Layer;
 use super::who::Who;
@@ -40,14 +40,8 @@ pub struct FinishedIo {
     pub waits: IoWaits,
     /// The client or the process that asked for the I/O.
     pub who: Option<Who>,
-    /// The id of the rule that decided the I/O's latency or error.
-    pub rule: Option<u32>,
-    /// The lane that the I/O used, counted from 0. It is a lane of the rule that decided the I/O's latency.
-    pub lane: Option<u32>,
-    /// The class that the I/O had in the queue of a pool's disk.
-    pub class: Option<Class>,
-    /// Whether the I/O's pool synced a txg at any time while the I/O was in flight.
-    pub txg_syncing: Option<bool>,
+    /// The facts that only zios have.
+    pub facts: Facts,
     /// The inode of the file, if the I/O is a program's call that syncs a file.
     pub inode: Option<u64>,
     /// How many bios and requests were merged into this I/O.
@@ -95,10 +89,7 @@ impl FinishedIo {
                 device_ns: 0,
             },
             who: None,
-            rule: None,
-            lane: None,
-            class: None,
-            txg_syncing: None,
+            facts: Facts::default(),
             inode: None,
             merged: 0,
             requeued: 0,
@@ -114,8 +105,7 @@ impl FinishedIo {
             && self.device == other.device
             && self.layer == other.layer
             && self.fua == other.fua
-            && self.class == other.class
-            && self.txg_syncing == other.txg_syncing
+            && self.facts.has_names_of(&other.facts)
             && self.letters == other.letters
             && self.error == other.error
     }

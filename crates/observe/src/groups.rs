@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use dashpot_engine::histogram::Histogram;
 
 use super::class::class_order;
-use super::dimension::Unit;
 use super::interval::OTHER;
+use super::value::Unit;
 
 /// The I/O of each value of a breakdown.
 #[derive(Default)]

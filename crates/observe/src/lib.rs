@@ -4,13 +4,12 @@
 //! A source (a daemon, the kernel, a simulation) fills these values in, and a report reads them. The crate
 //! itself reads no clock, socket or file, and prints nothing.
 
-#![warn(missing_docs)]
-
 mod busy;
 mod class;
 mod container;
 pub mod diff;
 mod dimension;
+mod facts;
 mod finished;
 mod groups;
 mod in_flight;
@@ -28,10 +27,12 @@ mod seen;
 mod size;
 mod statistic;
 mod tally;
+mod value;
 mod who;
 
 pub use busy::Busy;
-pub use dimension::{Dimension, Knows, Unit, Value};
+pub use dimension::{Dimension, Knows};
+pub use facts::{Cell, Fact, Facts};
 pub use finished::{FinishedIo, IoWaits};
 pub use groups::{Group, Groups, Order};
 pub use in_flight::{InFlight, Mention, Outlasting, outlasts, plural};
@@ -48,4 +49,5 @@ pub use seen::{EarlierIos, Seen, Stacked, VanishedDevice, unplaced_calls};
 pub use size::{size_class, size_name};
 pub use statistic::{Metric, Statistic};
 pub use tally::{Alike, KEYS_MAX, OfValue, Tally};
+pub use value::{Unit, Value};
 pub use who::{Thread, WRITE_BACK, Who};

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use super::class::{Class, Offsets};
-use super::dimension::{Dimension, Value};
+use super::dimension::Dimension;
 use super::finished::FinishedIo;
 use super::interval::OTHER;
 use super::kind::Kind;
+use super::value::Value;
 
 /// The value to which an I/O belongs in a breakdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,14 +4,14 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use dashpot_engine::pool::Class;
 use dashpot_engine::{Op, glob_matches};
 use dashpot_rules::{ParseError, parse_duration, parse_size};
 
-use super::dimension::{Dimension, Unit, Value};
+use super::dimension::Dimension;
 use super::finished::FinishedIo;
 use super::kind::Kind;
 use super::seen::Stacked;
+use super::value::{Unit, Value};
 
 /// Conditions. An I/O is selected if it meets all of them; without conditions, all I/Os are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -321,8 +321,7 @@ fn name_test(dimension: Dimension, operator: Operator, value: &str) -> Result<Te
     let words = match dimension {
         Dimension::Op => Kind::words(),
         Dimension::Fua => vec!["yes", "no"],
-        Dimension::Class => Class::ALL.map(Class::name).into(),
-        Dimension::Txg => vec!["syncing", "open"],
+        Dimension::Fact(fact) => fact.names(),
         _ => return Ok(Test::Name),
     };
     let matches = |word: &&str| glob_matches(value.as_bytes(), word.as_bytes());
@@ -401,6 +400,7 @@ fn number(unit: Unit, text: &str) -> Result<u64, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Fact;
     use crate::layer::Layer;
 
     fn refusal(text: &str) -> String {
@@ -502,7 +502,7 @@ mod tests {
         );
         assert!(refusal("size=4KB").contains("KB"));
         assert!(refusal("txg=closed").ends_with("write one of syncing, open"));
-        let classes = Class::ALL.map(Class::name).join(", ");
+        let classes = Fact::Class.names().join(", ");
         assert!(refusal("class=sync").ends_with(&format!("write one of {classes}")));
     }
 }

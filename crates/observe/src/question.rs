@@ -2,12 +2,13 @@
 
 use dashpot_engine::{Duration, OpSet};
 
-use super::dimension::{Dimension, Unit};
+use super::dimension::Dimension;
 use super::finished::FinishedIo;
 use super::intervals::Intervals;
 use super::kind::Kind;
 use super::layer::Layer;
 use super::predicate::Predicates;
+use super::value::Unit;
 
 /// The subject of a report, and its breakdown. Even without a breakdown, a source distinguishes devices and
 /// the operations of I/Os.

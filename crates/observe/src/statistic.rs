@@ -8,13 +8,14 @@ use std::str::FromStr;
 use dashpot_engine::histogram::Histogram;
 use dashpot_rules::{ParseError, nearest};
 
-use super::dimension::{Dimension, Unit};
+use super::dimension::Dimension;
 use super::finished::FinishedIo;
 use super::interval::OpInterval;
 use super::kind::Kind;
 use super::layer::Layer;
 use super::predicate::{Predicate, Predicates};
 use super::question::{Question, Subject};
+use super::value::Unit;
 
 /// A statistic.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use dashpot_engine::histogram::Histogram;
 use foldhash::fast::RandomState;
 
-use super::dimension::{Dimension, Unit};
+use super::dimension::Dimension;
 use super::finished::FinishedIo;
 use super::interval::OpInterval;
 use super::kind::Kind;
 use super::parts::{Name, Names, Part, Parts};
 use super::predicate::Predicates;
 use super::question::Question;
+use super::value::Unit;
 
 /// The counts of an interval so far.
 #[derive(Debug, Default)]

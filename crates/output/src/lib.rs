@@ -3,8 +3,6 @@
 //! This crate writes what its caller gives it, and adds the host and the command line to HTML files. It asks no
 //! daemon.
 
-#![warn(missing_docs)]
-
 mod draft;
 mod html_file;
 mod print;

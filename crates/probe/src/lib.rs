@@ -5,8 +5,6 @@
 //! describes, and pairs the records into finished I/Os ([`Io`]). Dropping the tracer removes the instance.
 //! If a tracer was killed, the next tracer removes its instance.
 
-#![warn(missing_docs)]
-
 mod cgroup;
 mod device;
 mod earlier;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use dashpot_observe::Fact;
 use foldhash::fast::RandomState;
 
 use crate::block::Block;
@@ -34,7 +35,9 @@ impl Shapes {
         self.of_rows.clear();
         self.count = 1;
         let is_all = rows.len() == block.rows;
-        for column in NAMES {
+        let names = || Fact::ALL.iter().filter(|fact| fact.is_name());
+        let words = names().filter(|fact| fact.is_word());
+        for column in NAMES.into_iter().chain(words.map(|fact| column::of(*fact))) {
             let Some(texts) = block.texts(column).filter(|texts| texts.distinct() > 1) else {
                 continue;
             };
@@ -48,13 +51,16 @@ impl Shapes {
             let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
             self.refine(2, rows.iter().map(is_fua));
         }
-        if block.has_two(column::TXG_SYNCING) || block.has_nulls(column::TXG_SYNCING) {
-            let state = |row: &usize| match block.int(column::TXG_SYNCING, *row) {
-                None => 0,
-                Some(0) => 1,
-                Some(_) => 2,
-            };
-            self.refine(3, rows.iter().map(state));
+        for flag in names().filter(|fact| !fact.is_word()) {
+            let column = column::of(*flag);
+            if block.has_two(column) || block.has_nulls(column) {
+                let state = |row: &usize| match block.int(column, *row) {
+                    None => 0,
+                    Some(0) => 1,
+                    Some(_) => 2,
+                };
+                self.refine(3, rows.iter().map(state));
+            }
         }
         // Nulls in these columns show the kind of the I/O, so the rows of one shape must have the same nulls.
         // Only zios have a wait for a throttle. A zio without a time in the store is a program's call that

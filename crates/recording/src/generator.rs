@@ -2,7 +2,7 @@
 
 use dashpot_engine::pool::Class;
 use dashpot_engine::{Duration, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
+use dashpot_observe::{Facts, FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 use proptest::option::of;
 use proptest::prelude::*;
 
@@ -70,9 +70,9 @@ prop_compose! {
         (begun_ns, ended_ns, at_ns) in any::<(u64, u64, u64)>(),
         (waits, who) in (any_waits(), of(any_who())),
         (is_volume, depth) in any::<(bool, Option<u32>)>(),
-        (rule, lane, merged, requeued) in any::<(Option<u32>, Option<u32>, u32, u32)>(),
-        (txg_syncing, inode) in any::<(Option<bool>, Option<u64>)>(),
+        (rule, lane, txg_syncing) in any::<(Option<u32>, Option<u32>, Option<bool>)>(),
         class in of(prop::sample::select(&Class::ALL[..])),
+        (merged, requeued, inode) in any::<(u32, u32, Option<u64>)>(),
         error in of("E[A-Z]{1,8}"),
     ) -> FinishedIo {
         FinishedIo {
@@ -80,7 +80,7 @@ prop_compose! {
             device: device.into(),
             letters: letters.map(Into::into),
             kind, fua, offset_bytes, length_bytes, depth, begun_ns, ended_ns, at_ns,
-            waits, who, rule, lane, class, txg_syncing, inode, merged, requeued, error,
+            waits, who, facts: Facts { rule, lane, class, txg_syncing }, inode, merged, requeued, error,
         }
     }
 }

@@ -5,9 +5,8 @@
 //! meaning of `latency` in statistics. The time from the beginning to the end is the sum of the waits and of
 //! `other_ns`.
 
-use dashpot_engine::pool::Class;
 use dashpot_engine::{Duration, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
+use dashpot_observe::{Cell, Fact, Facts, FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 
 use crate::batch::{Batch, Row};
 use crate::block::Block;
@@ -21,6 +20,8 @@ pub(crate) static IOS: Table = Table {
 
 /// The columns of the table.
 pub mod column {
+    use dashpot_observe::Fact;
+
     use crate::table::{Column, columns};
 
     columns! { COLUMNS:
@@ -59,15 +60,14 @@ pub mod column {
         PID = Column::code("pid").optional();
         /// The cgroup of the thread that asked for the I/O.
         CGROUP = Column::word("cgroup").optional();
-        /// The id of the rule that decided the I/O's latency or error.
-        RULE = Column::code("rule").optional();
-        /// The lane that the I/O used, counted from 0. It is a lane of the rule that decided the I/O's
-        /// latency.
-        LANE = Column::code("lane").optional();
-        /// The class that the I/O had in the queue of a pool's disk.
-        CLASS = Column::word("class").optional();
-        /// 1 if the pool synced a txg at any time while the I/O was in flight, else 0.
-        TXG_SYNCING = Column::code("txg_syncing").optional();
+        /// The facts of zios, each in a column of its own.
+        RULE = Column::of(Fact::Rule);
+        /// As for `RULE`.
+        LANE = Column::of(Fact::Lane);
+        /// As for `RULE`.
+        CLASS = Column::of(Fact::Class);
+        /// As for `RULE`.
+        TXG_SYNCING = Column::of(Fact::Txg);
         /// The inode of the file, if the I/O is a program's call that syncs a file.
         INODE = Column::code("inode").optional();
         /// The wait in a queue.
@@ -98,6 +98,33 @@ pub mod column {
         /// The id of the thread that asked for the I/O.
         TID = Column::code("tid").optional().since(5);
     }
+
+    /// The column of a fact.
+    pub const fn of(fact: Fact) -> usize {
+        PLACES[fact as usize]
+    }
+
+    /// The places of the facts' columns. A fact without a column does not compile.
+    const PLACES: [usize; Fact::ALL.len()] = {
+        let mut places = [0; Fact::ALL.len()];
+        let mut at = 0;
+        while at < places.len() {
+            let name = Fact::ALL[at].column().as_bytes();
+            while !is_same(COLUMNS[places[at]].name.as_bytes(), name) {
+                places[at] += 1;
+            }
+            at += 1;
+        }
+        places
+    };
+
+    const fn is_same(one: &[u8], other: &[u8]) -> bool {
+        let mut at = 0;
+        while at < one.len() && at < other.len() && one[at] == other[at] {
+            at += 1;
+        }
+        at == one.len() && at == other.len()
+    }
 }
 
 /// A recorded I/O.
@@ -110,8 +137,8 @@ pub struct Recorded {
     pub is_in_flight: bool,
 }
 
-/// The columns whose values are names.
-pub(crate) const NAMES: [usize; 10] = [
+/// The columns whose values are names, beside those of facts.
+pub(crate) const NAMES: [usize; 9] = [
     column::LAYER,
     column::DEVICE,
     column::OP,
@@ -121,7 +148,6 @@ pub(crate) const NAMES: [usize; 10] = [
     column::PROCESS,
     column::THREAD,
     column::CGROUP,
-    column::CLASS,
 ];
 
 impl Recorded {
@@ -132,31 +158,19 @@ impl Recorded {
             .text(column::OUTCOME, row)
             .filter(|outcome| *outcome != OK);
         let is_in_flight = outcome == Some(IN_FLIGHT);
+        let layer = Layer::of_word(block.text(column::LAYER, row).unwrap_or_default());
+        let kind = Kind::of_word(block.text(column::OP, row).unwrap_or_default());
+        let device = name(column::DEVICE).unwrap_or_default();
         let mut io = FinishedIo {
-            layer: Layer::of_word(block.text(column::LAYER, row).unwrap_or_default()),
-            device: name(column::DEVICE).unwrap_or_default(),
-            kind: Kind::of_word(block.text(column::OP, row).unwrap_or_default()),
             fua: block.int(column::FUA, row) == Some(1),
             letters: name(column::RWBS),
-            offset_bytes: 0,
-            length_bytes: 0,
-            depth: None,
-            begun_ns: 0,
-            ended_ns: 0,
-            at_ns: 0,
-            waits: NO_WAITS,
             who: who_of(block, row),
-            rule: None,
-            lane: None,
-            class: block.text(column::CLASS, row).and_then(Class::named),
-            txg_syncing: block
-                .int(column::TXG_SYNCING, row)
-                .map(|syncing| syncing == 1),
-            inode: None,
-            merged: 0,
-            requeued: 0,
             error: outcome.filter(|_| !is_in_flight).map(str::to_owned),
+            ..FinishedIo::bare(layer, device, kind)
         };
+        for fact in Fact::ALL.iter().filter(|fact| fact.is_name()) {
+            fact.set(&mut io.facts, cell(block, *fact, row));
+        }
         set_numbers(block, row, &mut io);
         Recorded { io, is_in_flight }
     }
@@ -176,14 +190,24 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     io.waits = waits_of(block, row);
     let total_ns = sum_ns(&io.waits).wrapping_add(bits(column::OTHER));
     io.begun_ns = io.ended_ns.wrapping_sub(total_ns);
-    io.rule = int(column::RULE).map(|rule| rule as u32);
-    io.lane = int(column::LANE).map(|lane| lane as u32);
+    for fact in Fact::ALL.iter().filter(|fact| !fact.is_name()) {
+        fact.set(&mut io.facts, cell(block, *fact, row));
+    }
     io.inode = int(column::INODE).map(|inode| inode as u64);
     io.merged = bits(column::MERGED) as u32;
     io.requeued = bits(column::REQUEUED) as u32;
     if let Some(Who::Thread(thread)) = &mut io.who {
         thread.pid = int(column::PID).map(|pid| pid as i32);
         thread.tid = int(column::TID).map(|tid| tid as i32);
+    }
+}
+
+fn cell(block: &Block, fact: Fact, row: usize) -> Option<Cell<'_>> {
+    let column = column::of(fact);
+    if fact.is_word() {
+        block.text(column, row).map(Cell::Word)
+    } else {
+        block.int(column, row).map(Cell::Int)
     }
 }
 
@@ -218,10 +242,9 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
         (false, None) => OK,
     });
     push_who(&mut row, io.who.as_ref());
-    row.maybe_int(io.rule.map(i64::from));
-    row.maybe_int(io.lane.map(i64::from));
-    row.maybe_text(io.class.map(Class::name));
-    row.maybe_int(io.txg_syncing.map(i64::from));
+    for fact in [Fact::Rule, Fact::Lane, Fact::Class, Fact::Txg] {
+        push_fact(&mut row, fact, &io.facts);
+    }
     row.maybe_int(io.inode.map(|inode| inode as i64));
     push_waits(&mut row, total_ns, &waits);
     row.int(io.merged.into());
@@ -229,6 +252,15 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     let thread = io.who.as_ref().and_then(Who::thread);
     row.maybe_text(thread.and_then(|own| own.thread.as_deref()));
     row.maybe_int(thread.and_then(|own| own.tid).map(i64::from));
+}
+
+fn push_fact(row: &mut Row<'_>, fact: Fact, facts: &Facts) {
+    match fact.cell(facts) {
+        Some(Cell::Int(int)) => row.maybe_int(Some(int)),
+        Some(Cell::Word(word)) => row.maybe_text(Some(word)),
+        None if fact.is_word() => row.maybe_text(None),
+        None => row.maybe_int(None),
+    }
 }
 
 fn push_who(row: &mut Row<'_>, who: Option<&Who>) {
@@ -332,10 +364,6 @@ fn waits_of(block: &Block, row: usize) -> IoWaits {
 }
 
 const SECTOR_BYTES: u64 = 512;
-const NO_WAITS: IoWaits = IoWaits::Kernel {
-    queue_ns: None,
-    device_ns: 0,
-};
 /// The outcome of an I/O that did not fail.
 pub(crate) const OK: &str = "ok";
 /// The outcome of an I/O that was in flight when the recording's file was sealed.

@@ -4,8 +4,6 @@
 //! This crate only writes and reads files. It knows no terminal, HTTP or command line, and prints nothing.
 //! Its caller chooses the clock.
 
-#![warn(missing_docs)]
-
 mod alike;
 mod batch;
 mod block;

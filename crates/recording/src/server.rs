@@ -1,7 +1,7 @@
 //! Invented I/Os, in a mix like a busy server's, for the tests and for the example that measures queries.
 
 use dashpot_engine::{Duration, Op, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
+use dashpot_observe::{Facts, FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 
 /// How far the time since 1970 is ahead of the server's clock.
 pub(crate) const AHEAD_NS: u64 = 1_763_900_000_000_000_123;
@@ -131,10 +131,11 @@ fn served(
                 cgroup: Some(["/system.slice/db.service", "/batch"][process % 2].into()),
             })
         }),
-        rule: is_zio.then_some(1),
-        lane: is_zio.then(|| random.below(4) as u32),
-        class: None,
-        txg_syncing: None,
+        facts: Facts {
+            rule: is_zio.then_some(1),
+            lane: is_zio.then(|| random.below(4) as u32),
+            ..Facts::default()
+        },
         inode: None,
         merged: 0,
         requeued: 0,

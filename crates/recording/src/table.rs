@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use dashpot_observe::Fact;
 use parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::file::properties::DeltaBinaryPackedEncoderOptions;
@@ -93,6 +94,16 @@ impl Column {
         let mut column = Column::code(name);
         column.cell = Cell::Text;
         column
+    }
+
+    /// The column of a fact.
+    pub(crate) const fn of(fact: Fact) -> Column {
+        let column = if fact.is_word() {
+            Column::word(fact.column())
+        } else {
+            Column::code(fact.column())
+        };
+        column.optional()
     }
 
     /// The same column, but the footer has its lowest and its highest value in each row group.

@@ -107,8 +107,6 @@ fn names_of(one: &Recorded) -> Recorded {
                 device_ns: 0,
             },
         },
-        rule: None,
-        lane: None,
         inode: None,
         merged: 0,
         requeued: 0,

@@ -11,8 +11,6 @@
 //! nanoseconds. The key of the watched device is `device`. A row includes both of its ends, `from_ns` and
 //! `to_ns`. `at_ns` and `start_ns` are counted from 1970; in a simulation, from its beginning.
 
-#![warn(missing_docs)]
-
 pub mod amplification;
 mod breakdown;
 pub mod diff;

@@ -4,8 +4,6 @@
 //! A parser takes the whole word and returns the value, or a [`ParseError`] that names the fault
 //! and the remedy. Nothing is rounded: a value that cannot be represented exactly is refused.
 
-#![warn(missing_docs)]
-
 mod address;
 mod allowance;
 mod call_names;

@@ -7,8 +7,6 @@
 //! any machine.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
-
 mod agenda;
 mod calls;
 mod checker;

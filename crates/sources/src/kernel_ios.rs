@@ -32,14 +32,10 @@ impl KernelIos {
         let letters = io.rwbs.bytes();
         let queue_ns = |queued_ns| io.issued_ns.saturating_sub(queued_ns);
         FinishedIo {
-            layer: Layer::Disk,
-            device: Arc::clone(device),
-            kind: Kind::of_letters(letters),
             fua: ops_of(letters).contains(OpSet::FUA),
             letters: Some(self.letters.text(io.rwbs, ToString::to_string)),
             offset_bytes: io.sector.saturating_mul(SECTOR),
             length_bytes: io.bytes,
-            depth: None,
             begun_ns: io.begun_ns(),
             ended_ns: io.completed_ns,
             at_ns: io.completed_ns,
@@ -48,14 +44,10 @@ impl KernelIos {
                 device_ns: io.completed_ns.saturating_sub(io.issued_ns),
             },
             who: io.submitter.as_ref().map(|submitter| self.who(submitter)),
-            rule: None,
-            lane: None,
-            class: None,
-            txg_syncing: None,
-            inode: None,
             merged: io.merged,
             requeued: io.requeued,
             error: (io.error != 0).then(|| errno_name(io.error)),
+            ..FinishedIo::bare(Layer::Disk, Arc::clone(device), Kind::of_letters(letters))
         }
     }
 

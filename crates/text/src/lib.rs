@@ -4,8 +4,6 @@
 //! A type that implements `Serialize` is in the output of `--json`, too. Its documentation describes the
 //! shape of its JSON, with the conventions of the reports' JSON.
 
-#![warn(missing_docs)]
-
 pub mod calls;
 pub mod chart;
 pub mod clock;

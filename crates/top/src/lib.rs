@@ -4,8 +4,6 @@
 //! This crate knows no report and no HTTP: its figures come from sources, from the client of the API, or from
 //! a simulation.
 
-#![warn(missing_docs)]
-
 mod ask;
 mod board;
 mod daemon;

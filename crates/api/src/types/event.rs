@@ -1,6 +1,7 @@
 //! Finished zios, one by one.
 
 use dashpot_engine::{Duration, Waits};
+use dashpot_observe::{Facts, FinishedIo, OTHER, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -56,16 +57,9 @@ pub struct FinishedZio {
     pub total_ns: Option<u64>,
     /// The parts of the zio's latency.
     pub waits: ZioWaits,
-    /// The id of the rule that decided the zio's latency or its error; null if no rule did.
-    pub rule: Option<u32>,
-    /// The number of the rule's lane that the zio used, from 0; null if the rule has no lanes.
-    pub lane: Option<u32>,
-    /// The zio's class in the queue of a pool's disk; null for a zio that was in no such queue.
-    #[schema(example = "async_write")]
-    pub class: Option<String>,
-    /// Whether the zio's pool was syncing a txg at any moment while the zio was in the pool; null for a zio
-    /// of a disk without a pool.
-    pub txg_syncing: Option<bool>,
+    /// The other facts.
+    #[serde(flatten)]
+    pub facts: Facts,
 }
 
 /// The waits of a zio, in the order in which they occur. Their sum is its total latency.
@@ -89,6 +83,30 @@ pub struct ZioWaits {
     pub lateness_ns: u64,
     /// From the daemon's offer of the reply until the transport accepted it.
     pub reply_ns: u64,
+}
+
+impl FinishedZio {
+    /// The wire form of a zio, whose client and waits the source knows.
+    pub fn of(io: &FinishedIo) -> FinishedZio {
+        let waits = io.waits.zio().copied().unwrap_or_default();
+        let client = io.who.as_ref().and_then(Who::client);
+        FinishedZio {
+            disk: io.device.to_string(),
+            client: client.unwrap_or(OTHER).to_owned(),
+            op: io.kind.word().to_owned(),
+            call: io.letters.as_deref().map(str::to_owned),
+            fua: io.fua,
+            offset_bytes: io.offset_bytes,
+            length_bytes: io.length_bytes as u32,
+            depth: io.depth.unwrap_or_default(),
+            error: io.error.clone(),
+            arrived_ns: io.begun_ns,
+            ended_ns: io.ended_ns,
+            total_ns: io.known_total_ns(),
+            waits: ZioWaits::of(&waits, io.in_store_ns().is_some()),
+            facts: io.facts,
+        }
+    }
 }
 
 impl ZioWaits {

@@ -1,6 +1,6 @@
 //! The individual I/Os that one part of a statistic counts, from any source.
 
-use dashpot_observe::{Dimension, FinishedIo};
+use dashpot_observe::{Dimension, Facts, FinishedIo};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -56,15 +56,9 @@ pub struct StatisticIo {
     pub tid: Option<u64>,
     /// The cgroup of the process that asked for the I/O.
     pub cgroup: Option<String>,
-    /// The id of the rule that decided the I/O's time or its error.
-    pub rule: Option<u32>,
-    /// The number of the rule's lane that the I/O used.
-    pub lane: Option<u32>,
-    /// The I/O's class in the queue of a pool's disk.
-    #[schema(example = "async_write")]
-    pub class: Option<String>,
-    /// Whether the I/O's pool was syncing a txg at any moment while the I/O was in the pool.
-    pub txg_syncing: Option<bool>,
+    /// The facts that only dashpot's own disks and volumes know.
+    #[serde(flatten)]
+    pub facts: Facts,
     /// The inode of the file that was synced, if the I/O is a system call that syncs a file.
     pub inode: Option<u64>,
     /// The error that the I/O ended with.
@@ -112,10 +106,7 @@ impl StatisticIo {
             thread: text(who.and_then(|who| who.thread_name(io.kind))),
             tid: Dimension::Tid.number(io),
             cgroup: text(who.and_then(|who| who.cgroup(io.kind))),
-            rule: io.rule,
-            lane: io.lane,
-            class: io.class.map(|class| class.name().to_owned()),
-            txg_syncing: io.txg_syncing,
+            facts: io.facts,
             inode: io.inode,
             error: io.error.clone(),
         }

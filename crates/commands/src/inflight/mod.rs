@@ -194,7 +194,7 @@ impl InflightIo {
             },
             offset_bytes: io.offset_bytes,
             length_bytes: io.length_bytes,
-            rule: io.rule,
+            rule: io.facts.rule,
             client: None,
             process: None,
             pid: None,

@@ -16,7 +16,7 @@ mod why;
 pub(crate) use crash::{crashed, cut, pool_crashed};
 pub(crate) use device::DeviceView;
 pub(crate) use disk::{disk, interrupted, unheld, volume};
-pub(crate) use event::finished_zio;
+pub(crate) use event::{io_of, put};
 pub(crate) use export::{disk_export, volume_export};
 pub(crate) use memory::{memory, reclaim};
 pub(crate) use part::part_latency;

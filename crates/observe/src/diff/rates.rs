@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::sums::{Diff, Sum, Sums};
 use super::thresholds::{FACTOR_LEAST, IOS_LEAST, POINTS_LEAST, SHOWN_MAX, ratio};
 use crate::dimension::Dimension;
+use crate::facts::Fact;
 
 /// A value with much more I/O, or much less, here than on the other side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -178,5 +179,5 @@ const FAILING: [Dimension; 4] = [
     Dimension::Error,
     Dimension::Device,
     Dimension::Op,
-    Dimension::Rule,
+    Dimension::Fact(Fact::Rule),
 ];

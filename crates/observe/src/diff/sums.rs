@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use serde::Serialize;
 
 use crate::dimension::{Dimension, Knows};
+use crate::facts::Fact;
 use crate::finished::FinishedIo;
 use crate::kind::Kind;
 use crate::parts::{Part, Parts};
@@ -89,7 +90,7 @@ impl Diff {
         };
         Diff {
             slow,
-            dimensions: COMPARED.into_iter().filter(known).collect(),
+            dimensions: compared().filter(known).collect(),
             here: sums(),
             there: sums(),
             waits,
@@ -247,13 +248,13 @@ impl Sum {
     }
 }
 
-/// The dimensions that are compared. Of two dimensions with equal differences, the one that is earlier in
-/// this list is reported first.
+/// The dimensions that are compared before the other facts of zios. Of two dimensions with equal differences, the
+/// earlier is reported first.
 const COMPARED: [Dimension; 19] = [
-    Dimension::Rule,
-    Dimension::Lane,
+    Dimension::Fact(Fact::Rule),
+    Dimension::Fact(Fact::Lane),
     Dimension::Device,
-    Dimension::Class,
+    Dimension::Fact(Fact::Class),
     Dimension::Op,
     Dimension::Type,
     Dimension::Size,
@@ -266,10 +267,16 @@ const COMPARED: [Dimension; 19] = [
     Dimension::Cgroup,
     Dimension::Inode,
     Dimension::Fua,
-    Dimension::Txg,
+    Dimension::Fact(Fact::Txg),
     Dimension::Error,
     Dimension::Depth,
 ];
+
+fn compared() -> impl Iterator<Item = Dimension> {
+    let facts = Fact::ALL.iter().map(|fact| Dimension::Fact(*fact));
+    let more = facts.filter(|fact| !COMPARED.contains(fact));
+    COMPARED.into_iter().chain(more)
+}
 
 /// Whether a dimension has the same values as another dimension. This is true of the type of a zio: it equals
 /// the operation, because zios have no kernel letters.

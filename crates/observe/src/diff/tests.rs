@@ -7,6 +7,7 @@ use dashpot_engine::{Duration, Op, Random, Waits};
 
 use super::*;
 use crate::dimension::{Dimension, Knows};
+use crate::facts::{Fact, Facts};
 use crate::finished::{FinishedIo, IoWaits};
 use crate::kind::Kind;
 use crate::layer::Layer;
@@ -51,10 +52,7 @@ impl Run {
             at_ns: 0,
             waits: IoWaits::Zio(Waits::default()),
             who: Some(Who::Client(Arc::from(format!("c{client}")))),
-            rule: None,
-            lane: None,
-            class: None,
-            txg_syncing: None,
+            facts: Facts::default(),
             inode: None,
             merged: 0,
             requeued: 0,
@@ -229,7 +227,7 @@ fn slow_ios_beside_the_rest_and_where_their_time_went() {
     assert_eq!(comparison.spent[0].wait, Dimension::Hold);
     assert!(comparison.alike.contains(&Dimension::Device));
     assert!(
-        !comparison.alike.contains(&Dimension::Class),
+        !comparison.alike.contains(&Dimension::Fact(Fact::Class)),
         "no I/O has a class"
     );
 }

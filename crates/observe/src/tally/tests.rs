@@ -8,6 +8,7 @@ use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptes
 use proptest::sample::subsequence;
 
 use super::*;
+use crate::facts::Facts;
 use crate::finished::IoWaits;
 use crate::interval::OTHER;
 use crate::layer::Layer;
@@ -35,10 +36,7 @@ fn zio(device: &str, op: Op) -> FinishedIo {
             ..Waits::default()
         }),
         who: Some(Who::Client("one".into())),
-        rule: None,
-        lane: None,
-        class: None,
-        txg_syncing: None,
+        facts: Facts::default(),
         inode: None,
         merged: 0,
         requeued: 0,

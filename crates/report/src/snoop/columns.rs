@@ -172,7 +172,7 @@ fn longest_wait(io: &FinishedIo) -> String {
 }
 
 fn rule(io: &FinishedIo) -> String {
-    match (io.rule, io.lane) {
+    match (io.facts.rule, io.facts.lane) {
         (Some(rule), Some(lane)) => format!("{rule}/{lane}"),
         (Some(rule), None) => rule.to_string(),
         (None, _) => "-".to_owned(),

@@ -2,7 +2,6 @@
 
 use dashpot_api::ZioWaits;
 use dashpot_engine::Waits;
-use dashpot_engine::pool::Class;
 use dashpot_observe::{FinishedIo, IoWaits, Who};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -34,7 +33,7 @@ pub(super) fn line(io: &FinishedIo) -> impl Serialize {
 }
 
 fn zio(io: &FinishedIo, waits: &Waits) -> Value {
-    json!({
+    let mut line = json!({
         "device": *io.device,
         "client": io.who.as_ref().and_then(Who::client),
         "op": io.kind.word(),
@@ -47,11 +46,11 @@ fn zio(io: &FinishedIo, waits: &Waits) -> Value {
         "ended_ns": io.ended_ns,
         "total_ns": io.known_total_ns(),
         "waits": ZioWaits::of(waits, io.in_store_ns().is_some()),
-        "rule": io.rule,
-        "lane": io.lane,
-        "class": io.class.map(Class::name),
-        "txg_syncing": io.txg_syncing,
-    })
+    });
+    if let (Value::Object(line), Value::Object(facts)) = (&mut line, json!(io.facts)) {
+        line.extend(facts);
+    }
+    line
 }
 
 fn kernel(io: &FinishedIo, queue_ns: Option<u64>, device_ns: u64) -> Value {

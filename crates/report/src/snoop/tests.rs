@@ -1,7 +1,7 @@
 //! Compares the lines of the report with expected lines, byte for byte.
 
 use dashpot_engine::{Duration, Op, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Thread, Who};
+use dashpot_observe::{Facts, FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 use dashpot_text::table::Room;
 use expect_test::expect;
 
@@ -29,10 +29,7 @@ fn zio(op: Op, offset_bytes: u64, waits: Waits) -> FinishedIo {
         at_ns: 0,
         waits: IoWaits::Zio(waits),
         who: Some(Who::Client(CLIENT.into())),
-        rule: None,
-        lane: None,
-        class: None,
-        txg_syncing: None,
+        facts: Facts::default(),
         inode: None,
         merged: 0,
         requeued: 0,
@@ -48,11 +45,11 @@ fn held() -> FinishedIo {
         ..Waits::default()
     };
     FinishedIo {
-        rule: Some(3),
-        lane: Some(0),
-        class: None,
-        txg_syncing: None,
-        inode: None,
+        facts: Facts {
+            rule: Some(3),
+            lane: Some(0),
+            ..Facts::default()
+        },
         ..zio(Op::Read, 8_192, waits)
     }
 }
@@ -66,7 +63,10 @@ fn failed() -> FinishedIo {
         fua: true,
         length_bytes: 1 << 20,
         error: Some("EIO".to_owned()),
-        rule: Some(12),
+        facts: Facts {
+            rule: Some(12),
+            ..Facts::default()
+        },
         ..zio(Op::Write, 1 << 39, waits)
     }
 }

@@ -208,19 +208,15 @@ fn record(device: Arc<str>, sync: &Sync, ended_ns: u64) -> FinishedIo {
     let (offset_bytes, length_bytes) = sync.range.unwrap_or_default();
     let Owner { process, cgroup } = &sync.owner;
     let name = |name: Comm| name.to_string().into();
+    let kind = match sync.call {
+        // This call makes nothing durable.
+        SyncCall::SyncFileRange => Kind::Other,
+        _ => Kind::Op(Op::Flush),
+    };
     FinishedIo {
-        layer: Layer::Fs,
-        device,
-        kind: match sync.call {
-            // This call makes nothing durable.
-            SyncCall::SyncFileRange => Kind::Other,
-            _ => Kind::Op(Op::Flush),
-        },
-        fua: false,
         letters: Some(sync.call.name().into()),
         offset_bytes,
         length_bytes,
-        depth: None,
         begun_ns: sync.began_ns,
         ended_ns,
         at_ns: ended_ns,
@@ -235,14 +231,9 @@ fn record(device: Arc<str>, sync: &Sync, ended_ns: u64) -> FinishedIo {
             tid: Some(sync.tid),
             cgroup: cgroup.clone(),
         })),
-        rule: None,
-        lane: None,
-        class: None,
-        txg_syncing: None,
         inode: sync.file.and_then(|file| file.inode),
-        merged: 0,
-        requeued: 0,
         error: (sync.error != 0).then(|| errno_name(sync.error)),
+        ..FinishedIo::bare(Layer::Fs, device, kind)
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use dashpot_api::{Client, FinishedZio, InFlightZio, STARTED_AGAIN, WantedZios};
-use dashpot_engine::pool::Class;
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Wanted, Who};
+use dashpot_observe::{Facts, FinishedIo, IoWaits, Kind, Layer, Wanted, Who};
 use dashpot_rules::format_ops;
 
 use super::{Progress, Stream};
@@ -149,14 +148,9 @@ impl Texts {
     ) -> FinishedIo {
         let ended_ns = now_ns.max(begun_ns);
         FinishedIo {
-            layer,
-            device: self.text(device),
-            kind: Kind::of_word(&zio.op),
-            fua: false,
             letters: zio.call.as_deref().map(|call| self.text(call)),
             offset_bytes: zio.offset_bytes,
             length_bytes: zio.length_bytes.into(),
-            depth: None,
             begun_ns,
             ended_ns,
             at_ns: ended_ns,
@@ -165,22 +159,16 @@ impl Texts {
                 device_ns: ended_ns - begun_ns,
             },
             who: Some(Who::Client(self.text(&zio.client))),
-            rule: zio.rule,
-            lane: None,
-            class: None,
-            txg_syncing: None,
-            inode: None,
-            merged: 0,
-            requeued: 0,
-            error: None,
+            facts: Facts {
+                rule: zio.rule,
+                ..Facts::default()
+            },
+            ..FinishedIo::bare(layer, self.text(device), Kind::of_word(&zio.op))
         }
     }
 
     fn finished(&mut self, layer: Layer, zio: FinishedZio) -> FinishedIo {
         FinishedIo {
-            layer,
-            device: self.text(&zio.disk),
-            kind: Kind::of_word(&zio.op),
             fua: zio.fua,
             letters: zio.call.as_deref().map(|call| self.text(call)),
             offset_bytes: zio.offset_bytes,
@@ -194,14 +182,9 @@ impl Texts {
                 None => IoWaits::Call(zio.waits.waits()),
             },
             who: Some(Who::Client(self.text(&zio.client))),
-            rule: zio.rule,
-            lane: zio.lane,
-            class: zio.class.as_deref().and_then(Class::named),
-            txg_syncing: zio.txg_syncing,
-            inode: None,
-            merged: 0,
-            requeued: 0,
+            facts: zio.facts,
             error: zio.error,
+            ..FinishedIo::bare(layer, self.text(&zio.disk), Kind::of_word(&zio.op))
         }
     }
 }

@@ -43,13 +43,13 @@ pub(super) fn columns_of(question: &Question, has_counted: bool) -> Vec<usize> {
             columns.extend(times.then_some(column::LATENCY));
             let own = question.dimensions();
             let own = own.filter(|one| *one != Dimension::Latency);
-            columns.extend(own.flat_map(of).copied());
+            columns.extend(own.flat_map(of));
         }
         _ => {
             let times = if question.counts_only { &[] } else { TIMES };
             columns.extend(times);
             columns.extend(question.has_averages().then_some(column::MERGED));
-            columns.extend(question.dimensions().flat_map(of).copied());
+            columns.extend(question.dimensions().flat_map(of));
         }
     }
     columns.sort_unstable();
@@ -58,8 +58,8 @@ pub(super) fn columns_of(question: &Question, has_counted: bool) -> Vec<usize> {
 }
 
 /// The columns of a dimension, in addition to the columns that are always needed.
-fn of(dimension: Dimension) -> &'static [usize] {
-    match dimension {
+fn of(dimension: Dimension) -> Vec<usize> {
+    let columns: &[usize] = match dimension {
         Dimension::Fua => &[column::FUA],
         Dimension::Client => &[column::CLIENT],
         // An older recording has no ids of threads. That shows that its processes are threads.
@@ -83,10 +83,7 @@ fn of(dimension: Dimension) -> &'static [usize] {
         Dimension::Recv => &[column::THROTTLE, column::RECV],
         Dimension::Suspend => &[column::THROTTLE, column::SUSPEND],
         Dimension::Reply => &[column::THROTTLE, column::REPLY],
-        Dimension::Rule => &[column::RULE],
-        Dimension::Lane => &[column::LANE],
-        Dimension::Class => &[column::CLASS],
-        Dimension::Txg => &[column::TXG_SYNCING],
+        Dimension::Fact(fact) => &[column::of(fact)],
         Dimension::Inode => &[column::INODE],
         Dimension::Store => &[column::THROTTLE, column::STORE],
         Dimension::Device
@@ -94,5 +91,6 @@ fn of(dimension: Dimension) -> &'static [usize] {
         | Dimension::Type
         | Dimension::Size
         | Dimension::Error => &[],
-    }
+    };
+    columns.to_vec()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::{ClientId, Device, Event};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, OTHER, Who};
+use dashpot_observe::{Facts, FinishedIo, IoWaits, Kind, Layer, OTHER, Who};
 use dashpot_sim::scenario::Scenario;
 
 /// The names of devices and clients.
@@ -68,15 +68,13 @@ impl Names {
 
     /// The record of a finished zio.
     pub fn finished(&self, event: &Event) -> FinishedIo {
+        let layer = match event.device {
+            Device::Disk(_) => Layer::Disk,
+            Device::Volume(_) => Layer::Volume,
+        };
+        let device = Arc::clone(self.device(event.device));
         FinishedIo {
-            layer: match event.device {
-                Device::Disk(_) => Layer::Disk,
-                Device::Volume(_) => Layer::Volume,
-            },
-            device: Arc::clone(self.device(event.device)),
-            kind: Kind::Op(event.op),
             fua: event.fua,
-            letters: None,
             offset_bytes: event.offset,
             length_bytes: event.length.into(),
             depth: Some(event.depth),
@@ -87,14 +85,14 @@ impl Names {
             who: Some(Who::Client(Arc::clone(
                 self.client(event.device, event.client),
             ))),
-            rule: event.rule.map(|rule| rule.0),
-            lane: event.lane,
-            class: event.class,
-            txg_syncing: event.txg_syncing,
-            inode: None,
-            merged: 0,
-            requeued: 0,
+            facts: Facts {
+                rule: event.rule.map(|rule| rule.0),
+                lane: event.lane,
+                class: event.class,
+                txg_syncing: event.txg_syncing,
+            },
             error: event.outcome.err().map(|errno| errno.name().to_owned()),
+            ..FinishedIo::bare(layer, device, Kind::Op(event.op))
         }
     }
 }

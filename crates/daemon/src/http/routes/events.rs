@@ -7,7 +7,7 @@ use axum::extract::State;
 use dashpot_api::{Error, FinishedZio, FinishedZios, LayerWord};
 use dashpot_engine::OpSet;
 use dashpot_export::{DeviceId, FinishedZio as Finished};
-use dashpot_observe::{Knows, Layer, Predicates, Statistic};
+use dashpot_observe::{FinishedIo, Knows, Predicates, Statistic};
 use dashpot_rules::parse_ops;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -16,8 +16,8 @@ use crate::answers::Making;
 use crate::collector::View;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::Options;
-use crate::http::statistics::{check_known, converted};
-use crate::wire::finished_zio;
+use crate::http::statistics::check_known;
+use crate::wire::io_of;
 use crate::{Daemon, Refusal, RefusalKind};
 
 /// The finished zios that the caller wants.
@@ -84,7 +84,6 @@ pub(crate) async fn finished(
     let ended_ns = wanted.from_ns.unwrap_or(0)..wanted.to_ns.unwrap_or(u64::MAX);
     let mut search = Search {
         devices: daemon.device_names(),
-        daemon: &daemon,
         device,
         ops,
         min_ns: wanted.min_ns,
@@ -113,8 +112,7 @@ pub(crate) async fn finished(
 
 /// A search among the finished zios. The search proceeds in parts, because the collector cannot empty the
 /// shards' rings while the daemon searches.
-struct Search<'a> {
-    daemon: &'a Daemon,
+struct Search {
     device: Option<DeviceId>,
     ops: OpSet,
     min_ns: u64,
@@ -129,7 +127,7 @@ struct Search<'a> {
     found: FinishedZios,
 }
 
-impl Search<'_> {
+impl Search {
     /// Searches the next part. Returns true if the search is over.
     fn go_on(&mut self, view: &View<'_>) -> bool {
         let collected = view.collected;
@@ -139,13 +137,12 @@ impl Search<'_> {
         self.found.dropped = view.dropped(self.device);
         let part = collected.after(from).take(PART);
         for (cursor, zio, client) in part.take_while(|(cursor, ..)| *cursor < end) {
-            if self.wants(zio) && self.selects(zio, client) {
+            if let Some(io) = self.wanted(zio, client) {
                 if self.found.zios.len() == self.limit {
                     self.found.next = cursor;
                     return true;
                 }
-                let device = self.daemon.name_of(zio.device);
-                self.found.zios.push(finished_zio(zio, device, client));
+                self.found.zios.push(FinishedZio::of(&io));
             }
             self.found.next = cursor + 1;
         }
@@ -164,19 +161,14 @@ impl Search<'_> {
             && self.layer.is_none_or(|layer| layer == layer_of(zio))
     }
 
-    fn selects(&self, zio: &Finished, client: &str) -> bool {
-        if self.predicates.is_empty() {
-            return true;
+    /// The zio as an I/O, if it meets the conditions.
+    fn wanted(&self, zio: &Finished, client: &str) -> Option<FinishedIo> {
+        if !self.wants(zio) {
+            return None;
         }
-        let layer = match layer_of(zio) {
-            LayerWord::Disk => Layer::Disk,
-            LayerWord::Volume => Layer::Volume,
-        };
-        let Some(device) = self.devices.get(zio.device.index()) else {
-            return false;
-        };
-        let io = converted(zio, layer, Arc::clone(device), client.into());
-        self.predicates.select(&io)
+        let device = Arc::clone(self.devices.get(zio.device.index())?);
+        let io = io_of(zio, device, client.into());
+        self.predicates.select(&io).then_some(io)
     }
 }
 

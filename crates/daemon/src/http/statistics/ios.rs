@@ -5,10 +5,8 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use dashpot_api::Column;
-use dashpot_engine::Waits;
 use dashpot_export::{DeviceId, FinishedZio};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Question, Statistic, Tally, Who};
-use dashpot_rules::call_name;
+use dashpot_observe::{FinishedIo, Layer, Question, Statistic, Tally};
 
 use super::asked::{Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
@@ -16,11 +14,11 @@ use super::parts::{Numbers, Parts};
 use crate::answers::Making;
 use crate::collector::{Copied, Kept};
 use crate::http::memory::Wanted;
+use crate::wire::{io_of, put};
 use crate::{Daemon, Refusal, RefusalKind};
 
 /// Zios of a layer, as I/Os.
 pub(crate) struct CopiedIos {
-    layer: Layer,
     copied: Copied,
     /// The names of the devices, by index.
     devices: Vec<Arc<str>>,
@@ -59,7 +57,6 @@ impl CopiedIos {
             });
             if is_over {
                 return Ok(CopiedIos {
-                    layer: wanted.layer,
                     copied,
                     devices: daemon.device_names(),
                     other: "other".into(),
@@ -104,7 +101,7 @@ impl CopiedIos {
         let client = self.copied.name_of(kept.client).unwrap_or(&self.other);
         let device = self.devices.get(zio.device.index());
         let device = Arc::clone(device.unwrap_or(&self.other));
-        converted(zio, self.layer, device, Arc::clone(client))
+        io_of(zio, device, Arc::clone(client))
     }
 
     /// Sorts the zios by second.
@@ -119,49 +116,6 @@ impl Ios for CopiedIos {
     fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal> {
         self.look(&self.copied.zios, look);
         Ok(self.since)
-    }
-}
-
-/// A zio as an I/O.
-pub(crate) fn converted(
-    zio: &FinishedZio,
-    layer: Layer,
-    device: Arc<str>,
-    client: Arc<str>,
-) -> FinishedIo {
-    let io = FinishedIo {
-        waits: IoWaits::Zio(Waits::default()),
-        who: Some(Who::Client(client)),
-        ..FinishedIo::bare(layer, device, Kind::Other)
-    };
-    put(io, zio)
-}
-
-/// Puts another zio of the same device and client into the record.
-fn put(io: FinishedIo, zio: &FinishedZio) -> FinishedIo {
-    let waits = zio.waits();
-    let ended_ns = (zio.arrived + waits.total()).as_nanos();
-    FinishedIo {
-        kind: Kind::Op(zio.op),
-        fua: zio.fua,
-        letters: zio.call.and_then(call_name).map(Into::into),
-        offset_bytes: zio.offset,
-        length_bytes: zio.length.into(),
-        depth: Some(zio.depth),
-        begun_ns: zio.arrived.as_nanos(),
-        ended_ns,
-        at_ns: ended_ns,
-        waits: if zio.knows_store() {
-            IoWaits::Zio(waits)
-        } else {
-            IoWaits::Call(waits)
-        },
-        rule: zio.rule().map(|rule| rule.0),
-        lane: zio.lane(),
-        class: zio.class(),
-        txg_syncing: zio.txg_syncing,
-        error: zio.outcome.err().map(|errno| errno.name().to_owned()),
-        ..io
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) use asked::panicked;
 pub(crate) use asked::{Asked, check_known, parse};
 pub(crate) use expect::expect;
 pub(crate) use interval::{Interval, SECOND_NS, unit_word};
-pub(crate) use ios::{CopiedIos, converted};
+pub(crate) use ios::CopiedIos;
 pub(crate) use listed::{Listed, list};
 pub(crate) use rectangle::{Rectangle, compare};
 pub(crate) use viewed::Viewed;

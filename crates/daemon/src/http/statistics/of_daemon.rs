@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use dashpot_api::{Clock, RememberedSteps, Source, SourceDevice, SourceKind, SourceLayer};
 use dashpot_engine::Op;
-use dashpot_observe::{Dimension, Knows, Layer, Statistic};
+use dashpot_observe::{Dimension, Fact, Knows, Layer, Statistic};
 
 use super::asked::{Answer, Asked, Ios};
 use super::interval::{Counted, Interval, SECOND_NS};
@@ -64,7 +64,7 @@ impl Asked for Arc<Daemon> {
                     names.iter().map(ToString::to_string).collect()
                 }
                 Dimension::Op => Op::ALL.map(|op| op.name().to_owned()).to_vec(),
-                Dimension::Rule => {
+                Dimension::Fact(Fact::Rule) => {
                     let records = self.records().await;
                     let ids = records.iter().map(|record| record.id.0.to_string());
                     ids.collect()

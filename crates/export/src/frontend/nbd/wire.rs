@@ -30,7 +30,6 @@ pub const STATE_HOLE: u32 = 1 << 0;
 pub const STATE_ZERO: u32 = 1 << 1;
 
 /// The numbers of the commands.
-#[allow(missing_docs)] // the protocol defines these numbers
 pub mod command {
     pub const READ: u16 = 0;
     pub const WRITE: u16 = 1;
@@ -43,7 +42,6 @@ pub mod command {
 }
 
 /// The bits of the command flags.
-#[allow(missing_docs)] // the protocol defines these numbers
 pub mod flag {
     pub const FUA: u16 = 1 << 0;
     pub const NO_HOLE: u16 = 1 << 1;

@@ -1,0 +1,23 @@
+//! The values of dimensions and their units.
+
+/// The unit of a dimension's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Names, which have no order.
+    Name,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Time,
+    /// A number of I/Os, or an id.
+    Count,
+}
+
+/// The value of a dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A name.
+    Name(&'a str),
+    /// A number, in the unit of the dimension.
+    Number(u64),
+}
