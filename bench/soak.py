@@ -8,19 +8,27 @@ kernel says the device has finished. fio asks for no flushes, because the kernel
 the end both numbers must be equal, no event may be lost, the observer must not have grown after the first 90
 s, and its instance of tracefs must be gone: otherwise the exit status is 1.
 
+With --daemon, `dashpot serve` takes the place of the observer, with clients, watchers, and the questions of a page. Its
+memory (RSS) must stay within 10 % of that after the first five minutes.
+
 With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
 kernel has finished, or say that the recorder lost the I/O, and must never have been larger than its bound.
 """
 
 import argparse
+import collections
 import contextlib
+import http.client
 import itertools
 import json
+import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -32,6 +40,7 @@ from servers import DASHPOT, Unavailable
 
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 INTERVAL_S = 1
+SECOND = 1_000_000_000
 # A new observer may allocate memory for this long, until it has seen each kind of I/O.
 SETTLED_S = 90
 GROWTH_BYTES = 1 << 20
@@ -39,6 +48,9 @@ GROWTH_BYTES = 1 << 20
 RECORDER_GROWTH_BYTES = 48 << 20
 KEEP_BYTES = 24 << 20
 MIN_MINUTES = 3
+# The daemon's memory of single I/Os is full after five minutes.
+DAEMON_SETTLED_S, DAEMON_GROWTH = 300, 1.1
+DAEMON_RATE = 6_000
 WORK = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32", "--time_based"]
 # For most of the time, the load is less than the device can do, as on real hosts.
 TURNS = [["--runtime=50", "--rate_iops=5000,5000"], ["--runtime=5"], ["--runtime=5", "--rate_iops=1,1"]]
@@ -51,6 +63,8 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
+    if arguments.daemon:
+        return DaemonSoak(60 * arguments.minutes).run()
     with contextlib.ExitStack() as stack:
         device = stack.enter_context(loop_device())
         kind = RecordSoak if arguments.record else Soak
@@ -66,11 +80,11 @@ def parse():
     )
     parser.add_argument("--minutes", type=float, default=60, metavar="N", help="how long [60]")
     parser.add_argument("--record", action="store_true", help="record the device instead of watching it")
+    parser.add_argument("--daemon", action="store_true", help="watch the memory of a daemon with watchers and a page")
     arguments = parser.parse_args()
-    if arguments.minutes < MIN_MINUTES:
-        parser.error(
-            f"--minutes {arguments.minutes:g}: give {MIN_MINUTES} or more; the first ones tell nothing of growth"
-        )
+    least = DAEMON_SETTLED_S / 60 + 1 if arguments.daemon else MIN_MINUTES
+    if arguments.minutes < least:
+        parser.error(f"--minutes {arguments.minutes:g}: give {least:g} or more; the first ones tell nothing of growth")
     return arguments
 
 
@@ -239,6 +253,93 @@ class RecordSoak(Soak):
         for what, held in checks.items():
             print(f"{'held  ' if held else 'FAILED'} {what}")
         print(self.complaints() + asked.stderr)
+        return 0 if all(checks.values()) else 1
+
+
+class DaemonSoak:
+    """A daemon with clients that write at a steady rate, watchers, and a caller that asks what a page asks."""
+
+    def __init__(self, seconds):
+        self.seconds, self.memory, self.failed = seconds, [], []
+
+    def run(self):
+        with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
+            self.socket = f"{place}/api.sock"
+            words = [DASHPOT, "serve", "-d", "d=ram,size=64M", "-r", "-D 1ms", "--nbd", f"unix:{place}/nbd.sock"]
+            self.daemon = self.start(stack, words + ["--api", f"unix:{self.socket}"])
+            while not os.path.exists(f"{place}/nbd.sock"):
+                time.sleep(0.05)
+            uri = f"nbd+unix:///d?socket={place}/nbd.sock"
+            load = ["load", uri, "--rate", str(DAEMON_RATE // 2), "--depth", "64", "--write", "50%"]
+            at = ["--api", f"unix:{self.socket}"]
+            watchers = [["iolatency", "--json", "1"], ["snoop", "--min", "2ms", "--json"], ["quantize", "1"]]
+            commands = [load, load, *([*words, *at] for words in watchers)]
+            self.others = [self.start(stack, [DASHPOT, *words]) for words in commands]
+            stack.callback(self.subscribe().close)
+            self.watch()
+            return self.judge()
+
+    def start(self, stack, words):
+        started = process.start(words, stderr=subprocess.DEVNULL)
+        stack.callback(process.stop, started)
+        return started
+
+    def subscribe(self):
+        """A stream of the panels of a page. A thread reads it, and ends with this process."""
+        stream = self.connect()
+        panels = json.dumps({"statistics": ["disk.latency[op]", "disk.ops[client]", "disk.latency[size]"]})
+        stream.request("POST", "/v1/statistics/watch", panels, {"Content-Type": "application/json"})
+        answer = stream.getresponse()
+        threading.Thread(target=lambda: collections.deque(answer, maxlen=0), daemon=True).start()
+        return stream
+
+    def connect(self):
+        connection = http.client.HTTPConnection("localhost", timeout=60)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(self.socket)
+        return connection
+
+    def watch(self):
+        """Asks what a page asks each second, and all remembered seconds, until the end."""
+        began = time.monotonic()
+        while (now := time.monotonic() - began) < self.seconds:
+            clock = json.loads(self.ask("/v1/clock"))["now_ns"]
+            past = f"from_ns={max(0, clock - 600 * SECOND)}&to_ns={clock}&step_ns={SECOND}"
+            for path in (
+                "/v1/status",
+                "/v1/rules",
+                f"/v1/statistics/columns?statistic=disk.latency&{past}",
+                "/v1/seconds",
+            ):
+                self.ask(path)
+            self.memory.append((now, process.memory_bytes(self.daemon.pid, "VmRSS")))
+            if len(self.memory) % 30 == 0:
+                print(f"{(self.seconds - now) / 60:5.1f} min left  {self.memory[-1][1] >> 20} MiB", flush=True)
+            time.sleep(1)
+
+    def ask(self, path):
+        with contextlib.closing(self.connect()) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            text = answer.read()
+            if answer.status != 200:
+                self.failed.append(f"{path}: {answer.status} {text[:200]}")
+            return text
+
+    def judge(self):
+        """Prints the result, and returns the exit status."""
+        settled = [size for when, size in self.memory if when > DAEMON_SETTLED_S]
+        ended = [str(other.args[1]) for other in self.others if other.poll() is not None]
+        checks = {
+            f"memory after {DAEMON_SETTLED_S} s {settled[0] >> 20} MiB, then at most {max(settled) >> 20}, at last {settled[-1] >> 20}": max(
+                settled
+            )
+            <= settled[0] * DAEMON_GROWTH,
+            f"clients and watchers that ended early: {', '.join(ended) or 'none'}": not ended,
+            f"refused questions: {'; '.join(self.failed[:3]) or 'none'}": not self.failed,
+        }
+        for what, held in checks.items():
+            print(f"{'held  ' if held else 'FAILED'} {what}")
         return 0 if all(checks.values()) else 1
 
 

@@ -165,7 +165,17 @@ impl Client {
     /// The I/O of each second that began after `after_ns`, on one disk or on all disks.
     pub fn seconds(&self, after_ns: u64, disk: Option<&str>) -> Result<Seconds, ClientError> {
         let disk = disk.map_or(String::new(), |name| format!("&disk={}", segment(name)));
-        self.get(&format!("/v1/seconds?after_ns={after_ns}{disk}"))
+        let part = |after_ns| self.get(&format!("/v1/seconds?after_ns={after_ns}{disk}"));
+        let mut all: Seconds = part(after_ns)?;
+        while all.more {
+            let next: Seconds = part(all.next_ns)?;
+            all.seconds.extend(next.seconds);
+            all = Seconds {
+                seconds: all.seconds,
+                ..next
+            };
+        }
+        Ok(all)
     }
 
     /// The armed rules of all disks.

@@ -22,6 +22,9 @@ pub struct Seconds {
     pub now_ns: u64,
     /// The cursor to give as `after_ns` in the next request.
     pub next_ns: u64,
+    /// Whether the daemon remembers more seconds that are over: the next request has them.
+    #[serde(default)]
+    pub more: bool,
 }
 
 impl Seconds {

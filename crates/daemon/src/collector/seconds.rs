@@ -19,9 +19,9 @@ pub struct SecondCell {
 }
 
 impl SecondCell {
-    fn size(&self) -> usize {
-        let buckets = self.tally.disk.buckets.len();
-        size_of::<SecondCell>() + buckets * size_of::<(usize, u64)>()
+    /// The memory of the cell beside that of the cell itself.
+    fn beside(&self) -> usize {
+        self.client.len() + self.tally.disk.buckets.capacity() * size_of::<(usize, u64)>()
     }
 }
 
@@ -29,6 +29,13 @@ impl SecondCell {
 struct Step {
     number: u64,
     cells: SecondCells,
+}
+
+impl Step {
+    fn size(&self) -> usize {
+        let beside = self.cells.iter().map(SecondCell::beside);
+        self.cells.capacity() * size_of::<SecondCell>() + beside.sum::<usize>()
+    }
 }
 
 /// The I/O of a second, a minute or an hour. A reader shares these cells and converts them while the
@@ -110,19 +117,14 @@ impl Steps {
         let same = |cell: &&mut SecondCell| {
             (cell.device, cell.op) == (added.device, added.op) && cell.client == added.client
         };
+        // A copy of cells that a reader shares has no spare capacity.
+        let before = step.size();
         let cells = Arc::make_mut(&mut step.cells);
-        let (before, after) = match cells.iter_mut().find(same) {
-            Some(cell) => {
-                let before = cell.size();
-                cell.tally.merge(&added.tally);
-                (before, cell.size())
-            }
-            None => {
-                let size = added.size();
-                cells.push(added);
-                (0, size)
-            }
-        };
+        match cells.iter_mut().find(same) {
+            Some(cell) => cell.tally.merge(&added.tally),
+            None => cells.push(added),
+        }
+        let after = step.size();
         self.size = self.size + after - before;
         self.forget();
     }
@@ -147,7 +149,7 @@ impl Steps {
                 return;
             };
             self.since = oldest.number + 1;
-            self.size -= oldest.cells.iter().map(SecondCell::size).sum::<usize>();
+            self.size -= oldest.size();
         }
     }
 

@@ -287,6 +287,7 @@ fn events_that_were_dropped_are_shown_wherever_they_are_missing() {
     assert_eq!(count(&get("/v1/disks/tank%2Ffoo/latency")["dropped"]), 0);
     assert_eq!(count(&get("/v1/events")["dropped"]), dropped);
     let seconds = get("/v1/seconds");
+    assert_eq!(seconds["more"], false);
     let over = seconds["seconds"].as_array().unwrap().iter();
     let every = over.chain([&seconds["running"]]);
     assert_eq!(

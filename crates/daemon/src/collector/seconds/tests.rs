@@ -1,12 +1,14 @@
 //! Tests the memories of seconds, minutes and hours.
 
+use std::sync::Arc;
+
 use dashpot_engine::Op;
 use dashpot_engine::histogram::{Histogram, Sparse};
 use dashpot_export::DeviceId;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{SECONDS, SIZE, SecondCell, Seconds};
+use super::{SECONDS, SIZE, SecondCell, Seconds, Steps};
 use crate::collector::tally::Brief;
 
 #[test]
@@ -120,6 +122,37 @@ fn cell(client: &str, buckets: usize) -> SecondCell {
                 ..Sparse::default()
             },
         },
+    }
+}
+
+/// The bytes that the cells occupy, including those that are reserved for more.
+fn occupied(steps: &Steps) -> usize {
+    let cells = steps.iter().map(|(_, cells)| {
+        let own = cells.capacity() * size_of::<SecondCell>();
+        let of_cell = |cell: &SecondCell| {
+            cell.client.len() + cell.tally.disk.buckets.capacity() * size_of::<(usize, u64)>()
+        };
+        own + cells.iter().map(of_cell).sum::<usize>()
+    });
+    cells.sum()
+}
+
+#[test]
+fn the_bound_counts_what_is_reserved_and_what_a_copy_changes() {
+    let mut seconds = Seconds::default();
+    for client in 0..21 {
+        // A reader holds the cells during some of the additions.
+        let held = (client % 4 == 0).then(|| {
+            seconds
+                .iter()
+                .map(|(_, cells)| Arc::clone(cells))
+                .collect::<Vec<_>>()
+        });
+        seconds.add(client / 8, cell(&format!("client {client}"), 3));
+        drop(held);
+        for steps in seconds.levels() {
+            assert_eq!(steps.size, occupied(steps));
+        }
     }
 }
 
