@@ -99,13 +99,6 @@ impl SyncTracer {
     pub fn in_flight(&self) -> impl Iterator<Item = &Sync> {
         self.calls.in_flight()
     }
-
-    /// Since the watch began, how many times a file was synced although events show no call. Such syncs come
-    /// from 32-bit programs, from io_uring, and from writes to files that were opened with `O_SYNC`. Only
-    /// file systems that have events of their own are counted.
-    pub fn without_call(&self) -> u64 {
-        self.calls.without_call
-    }
 }
 
 fn caller(event: &SyncEvent, tasks: &mut Tasks) -> Caller {

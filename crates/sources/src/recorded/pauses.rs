@@ -37,7 +37,7 @@ impl Recorded {
     /// Says how many sync calls of the period were on unknown devices, and so are in no figure.
     pub fn tell_unplaced(&self) {
         if let Some(calls @ 1..) = self.unplaced(self.period) {
-            complain(format_args!("{}.", unplaced_calls(calls)));
+            complain(format_args!("Left out: {}.", unplaced_calls(calls)));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Batches of work that a lossy store asks of the medium below it. Adjacent runs become one write.
+//! Batches of work that a lossy store asks of the medium below it. Adjacent parts become one write.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::super::medium::Medium;
 pub(crate) struct Batch {
     /// The ranges whose bytes the cache needs, because the writes replace them.
     before: Vec<Range<u64>>,
-    writes: Vec<Run>,
+    writes: Vec<MediumWrite>,
     pub(super) sync: bool,
     /// How many bytes the batch reads and writes.
     pub(super) moves: u64,
@@ -27,9 +27,9 @@ pub(crate) struct Settled {
     pub(crate) before: Option<Vec<u8>>,
 }
 
-/// Adjacent bytes to write.
+/// A write to the medium: adjacent bytes.
 #[derive(Debug)]
-struct Run {
+struct MediumWrite {
     at: Range<u64>,
     /// The bytes. Empty for zeroes.
     parts: Vec<(Arc<[u8]>, Range<usize>)>,
@@ -44,7 +44,7 @@ impl Batch {
     pub(super) fn writes(&self) -> u64 {
         self.writes
             .iter()
-            .map(|run| run.at.end - run.at.start)
+            .map(|write| write.at.end - write.at.start)
             .sum()
     }
 
@@ -60,25 +60,25 @@ impl Batch {
     /// Writes a part of these bytes, or zeroes. Later writes of the batch come later on the medium, too.
     pub(super) fn write(&mut self, at: Range<u64>, bytes: Option<(&Arc<[u8]>, Range<usize>)>) {
         self.moves += at.end - at.start;
-        let follows = |run: &&mut Run| {
-            run.at.end == at.start
-                && run.parts.is_empty() == bytes.is_none()
-                && (bytes.is_none() || at.end - run.at.start <= RUN)
+        let follows = |write: &&mut MediumWrite| {
+            write.at.end == at.start
+                && write.parts.is_empty() == bytes.is_none()
+                && (bytes.is_none() || at.end - write.at.start <= WRITE_MAX)
         };
-        let Some(run) = self.writes.last_mut().filter(follows) else {
+        let Some(write) = self.writes.last_mut().filter(follows) else {
             let parts = bytes.map(|(data, part)| (Arc::clone(data), part));
             let parts = parts.into_iter().collect();
-            return self.writes.push(Run { at, parts });
+            return self.writes.push(MediumWrite { at, parts });
         };
-        run.at.end = at.end;
+        write.at.end = at.end;
         let Some((data, part)) = bytes else {
             return;
         };
-        match run.parts.last_mut() {
+        match write.parts.last_mut() {
             Some((last, range)) if Arc::ptr_eq(last, data) && range.end == part.start => {
                 range.end = part.end;
             }
-            _ => run.parts.push((Arc::clone(data), part)),
+            _ => write.parts.push((Arc::clone(data), part)),
         }
     }
 
@@ -91,7 +91,10 @@ impl Batch {
                 return Settled::failed(errno);
             }
         }
-        let done = self.writes.iter().try_for_each(|run| run.write(medium));
+        let done = self
+            .writes
+            .iter()
+            .try_for_each(|write| write.carry_out(medium));
         let sync = |()| if self.sync { medium.flush() } else { Ok(()) };
         Settled {
             outcome: done.and_then(sync),
@@ -127,8 +130,8 @@ impl Settled {
     }
 }
 
-impl Run {
-    fn write(&self, medium: &mut impl Medium) -> Outcome {
+impl MediumWrite {
+    fn carry_out(&self, medium: &mut impl Medium) -> Outcome {
         match &self.parts[..] {
             [] => medium.zero(self.at.start, self.at.end - self.at.start),
             parts if parts.len() > 1 && medium.waits() => {
@@ -146,5 +149,5 @@ impl Run {
     }
 }
 
-/// The longest run of bytes.
-const RUN: u64 = 1 << 20;
+/// The longest write of bytes.
+const WRITE_MAX: u64 = 1 << 20;
