@@ -272,7 +272,7 @@ class DaemonSoak:
             uri = f"nbd+unix:///d?socket={place}/nbd.sock"
             load = ["load", uri, "--rate", str(DAEMON_RATE // 2), "--depth", "64", "--write", "50%"]
             at = ["--api", f"unix:{self.socket}"]
-            watchers = [["iolatency", "--json", "1"], ["snoop", "--min", "2ms", "--json"], ["quantize", "1"]]
+            watchers = [["iolatency", "--json", "1"], ["snoop", "--min", "2ms", "--json"], ["iostat", "1"]]
             commands = [load, load, *([*words, *at] for words in watchers)]
             self.others = [self.start(stack, [DASHPOT, *words]) for words in commands]
             stack.callback(self.subscribe().close)
@@ -290,7 +290,13 @@ class DaemonSoak:
         panels = json.dumps({"statistics": ["disk.latency[op]", "disk.ops[client]", "disk.latency[size]"]})
         stream.request("POST", "/v1/statistics/watch", panels, {"Content-Type": "application/json"})
         answer = stream.getresponse()
-        threading.Thread(target=lambda: collections.deque(answer, maxlen=0), daemon=True).start()
+
+        def read():
+            # At the end of the soak, the stream is closed.
+            with contextlib.suppress(OSError, AttributeError, ValueError, http.client.HTTPException):
+                collections.deque(answer, maxlen=0)
+
+        threading.Thread(target=read, daemon=True).start()
         return stream
 
     def connect(self):
@@ -303,7 +309,7 @@ class DaemonSoak:
         """Asks what a page asks each second, and all remembered seconds, until the end."""
         began = time.monotonic()
         while (now := time.monotonic() - began) < self.seconds:
-            clock = json.loads(self.ask("/v1/clock"))["now_ns"]
+            clock = json.loads(self.ask("/v1/clock"))["now_ns"] // SECOND * SECOND
             past = f"from_ns={max(0, clock - 600 * SECOND)}&to_ns={clock}&step_ns={SECOND}"
             for path in (
                 "/v1/status",
