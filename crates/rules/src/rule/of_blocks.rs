@@ -10,8 +10,12 @@ use crate::errno::check_carried;
 use crate::ops::format_ops;
 
 impl TypedRule {
-    /// Refuses a rule that only makes sense for the calls of a program.
+    /// Refuses a rule that only makes sense for the calls of a program, and a rule for flushes that depends on
+    /// the range or the length that a flush does not have.
     pub fn check_of_blocks(&self) -> Result<(), ParseError> {
+        if self.spec.ops == OpSet::of(Op::Flush) {
+            self.check_of_flushes()?;
+        }
         if let Effect::Fail { errno, .. } = self.spec.effect {
             check_carried(errno)?;
         }
@@ -26,6 +30,17 @@ impl TypedRule {
             "-T {}: only the calls of a program have that; leave it out, or give a disk a path:DIR store",
             format_ops(asked)
         )))
+    }
+
+    fn check_of_flushes(&self) -> Result<(), ParseError> {
+        let why = if self.spec.range.is_some() {
+            "--range: a flush has no range; leave it out"
+        } else if self.spec.bandwidth.is_some() {
+            "--bandwidth: a flush has no length; give the rule a delay, such as -D 20ms"
+        } else {
+            return Ok(());
+        };
+        Err(ParseError::new(why.to_owned()))
     }
 }
 
@@ -45,12 +60,16 @@ mod tests {
                 "-T fsync: only the calls of a program have that",
             ),
             ("-e ETIMEDOUT", "NBD cannot carry 'ETIMEDOUT'"),
+            ("-D 1ms -T flush --range 0..1M", "a flush has no range"),
+            ("--bandwidth 1M -T flush", "a flush has no length"),
         ] {
             let rule = parse_injection(words).unwrap().rules.remove(0);
             let error = rule.check_of_blocks().unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }
-        let rule = parse_injection("-e EIO -T all").unwrap().rules.remove(0);
-        assert!(rule.check_of_blocks().is_ok());
+        for words in ["-e EIO -T all", "-D 1ms -T write,flush --range 0..1M"] {
+            let rule = parse_injection(words).unwrap().rules.remove(0);
+            assert!(rule.check_of_blocks().is_ok());
+        }
     }
 }

@@ -179,7 +179,7 @@ fn converted_bytes(cells: &SecondCells, device: Option<DeviceId>) -> usize {
 }
 
 /// The most bytes that the seconds of an answer take after conversion, unless a single second takes more.
-const ANSWER: usize = 4 << 20;
+const ANSWER: usize = 1 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
