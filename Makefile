@@ -53,7 +53,7 @@ bench: ## measure beside nbdkit and QEMU (ARGS='accuracy --quick': some parts, f
 	@scripts/deps
 	@scripts/bench $(ARGS)
 
-soak: ## watch (ARGS=--record: record) a busy disk for an hour, as root: nothing is missed, grows, or is left (--minutes 5)
+soak: ## watch (ARGS=--record: record) a busy disk for an hour, as root: nothing is missed, grows, or is left (--minutes 5); --daemon watches a daemon
 	@scripts/deps
 	@scripts/soak $(ARGS)
 

@@ -219,6 +219,11 @@ def test_connect(d, serve, monkeypatch):
     tcp = serve("-d", "d=ram,size=1M", "--api", "tcp:127.0.0.1:0")
     url = next(line for line in eventually(tcp.output).splitlines() if line.startswith("API")).split()[1]
     assert list(dashpot.connect(url)) == ["d"]
+    with pytest.raises(dashpot.CheckFailed, match="no I/O seen"):
+        dashpot.connect(url).check("d.failed == 0")
+    with pytest.raises(dashpot.DashpotError, match="no daemon answers") as unanswered:
+        dashpot.connect("http://127.0.0.1:1/?token=0123456789abcdef")
+    assert "0123456789abcdef" not in str(unanswered.value)
     with pytest.raises(dashpot.DashpotError) as raised:
         dashpot.connect(url.split("?")[0])
     assert raised.value.status == 401

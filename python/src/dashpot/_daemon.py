@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections import deque
@@ -170,15 +171,19 @@ class Daemon(Mapping[str, Disk]):
         return [one["name"] for one in self.api.get("/v1/exports") if one["layer"] == "disk"]
 
     def _words(self, words: Sequence[str]) -> List[str]:
-        command, *rest = words
-        return [self._program or find_program(), command, "--api", self.api.address, *rest]
+        return [self._program or find_program(), *words]
+
+    def _variables(self) -> Dict[str, str]:
+        # The address may have a token, and other users can read the words of a command.
+        return {**os.environ, **self.environment}
 
     def _command(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self._words(words), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        words, env = self._words(words), self._variables()
+        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=env)
 
     def _popen(self, words: Sequence[str]) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        return subprocess.Popen(self._words(words), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        words, env, pipe = self._words(words), self._variables(), subprocess.PIPE
+        return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env)
 
 
 def connect(api: Optional[str] = None) -> Daemon:

@@ -61,6 +61,10 @@ class Api:
             connection.close()
             raise
 
+    def _place(self) -> str:
+        """The address without its token, because messages may be in the log of a pipeline."""
+        return self.address if self._unix is not None else self.address.partition("?")[0]
+
     def _connection(self) -> http.client.HTTPConnection:
         if self._unix is not None:
             return _UnixConnection(self._unix)
@@ -80,10 +84,10 @@ class Api:
             answer = connection.getresponse()
         except OSError as error:
             absence = self.explain_absence()
-            raise DashpotError(f"no daemon answers at {self.address} ({error}){absence}") from error
+            raise DashpotError(f"no daemon answers at {self._place()} ({error}){absence}") from error
         except http.client.HTTPException as error:
             absence = self.explain_absence()
-            raise DashpotError(f"the daemon at {self.address} hung up ({error!r}){absence}") from error
+            raise DashpotError(f"the daemon at {self._place()} hung up ({error!r}){absence}") from error
         if answer.status >= 400:
             raise _refusal(answer)
         return answer
