@@ -1,7 +1,8 @@
 """OpenZFS beside the simulation of the same lab: what was measured, and the labs.
 
 A run of OpenZFS takes an emulated guest and minutes, so its figures are kept here. `throttle.py beside` simulates the
-labs and prints both.
+labs and prints both. The guest had a virtual clock (QEMU's `-accel tcg,thread=single -icount shift=0,sleep=off`): time
+passes with the guest's instructions, and its idle time is skipped, so nothing on the host moves a latency.
 """
 
 import dataclasses
@@ -10,12 +11,13 @@ import math
 
 @dataclasses.dataclass
 class Lab:
-    """A flood of one zvol: jobs that each write in 16 MiB of their own, and a disk with some lanes."""
+    """A flood of one zvol: jobs that each write in 16 MiB of their own, and a disk with a rule, as by `zinject -D`."""
 
     jobs: int
-    lanes: int
-    service_us: int
-    # Measured with OpenZFS 2.3.2: IOPS, then ms, then MB, then s; a range where there were several runs or txgs.
+    rule: str
+    # What the kernel's ticks and threads added to a delay: zpool iostat's disk_wait with the rule of 20 ms, less 20 ms.
+    beyond_us: int
+    # Measured with OpenZFS 2.3.2: IOPS, then ms, then MB, then s. Times are those of two runs, where they differ.
     iops: str
     mean: str
     deviation: str
@@ -25,10 +27,11 @@ class Lab:
     sync: str
 
     def name(self):
-        return f"{self.jobs} jobs, {self.lanes} lanes, {self.service_us / 1000:.1f} ms"
+        delay, lanes = self.rule.split(":")
+        return f"{self.jobs} jobs, {lanes} lanes of {delay}"
 
     def measured(self):
-        times = (f"{time} ms" if time else "–" for time in (self.mean, self.deviation, self.p50, self.p99))
+        times = (f"{time} ms" for time in (self.mean, self.deviation, self.p50, self.p99))
         return self.iops, *times, self.dirty, self.sync
 
     def text(self, overhead):
@@ -47,8 +50,9 @@ inside  = "100us"
         return f"""[disk.ram0]
 store   = "null"
 size    = "8G"
-service = "{self.service_us}us"
-lanes   = {self.lanes}
+service = "{self.beyond_us}us"
+lanes   = 64
+rules   = ["-D {self.rule} --mode add"]
 
 [pool.tank]
 disks = ["ram0"]
@@ -69,9 +73,10 @@ warmup = "20s"
 
 
 LABS = [
-    Lab(32, 8, 14_060, "511", "61.6", "43.9", "52.2", "", "57.8–60.5", "10.3–15.0"),
-    Lab(64, 16, 29_590, "325", "195", "359", "160", "", "57.5–61.4", "16.7–21.0"),
-    Lab(8, 16, 27_970, "359", "21.9", "9.06", "21.1", "", "61.7–61.9", "19.7–20.2"),
+    Lab(32, "8ms:8", 5_240, "729–734", "43.6–43.9", "5.40–6.06", "43.3", "61.6–62.7", "55.0–56.8", "7.9–9.0"),
+    Lab(64, "20ms:16", 5_170, "387–388", "164–165", "100–139", "158", "751–835", "56.9–57.3", "14.8–15.3"),
+    Lab(8, "20ms:16", 5_170, "397–398", "20.1–20.2", "1.32–1.37", "20.1", "23.5", "61.2–61.6", "17.8–18.0"),
+    Lab(16, "16ms:4", 5_200, "242", "66.0–66.2", "6.53–6.87", "64.2–64.8", "93.8–94.9", "62.4–62.6", "28.9–29.6"),
 ]
 
 

@@ -309,8 +309,20 @@ def beside(claims):
     for lab in BESIDE:
         table.add(lab.name(), "OpenZFS", *lab.measured())
         for name, overhead in (("dashpot", True), ("no overhead", False)):
-            table.add("", name, *summary(outcome_of_text(lab.text(overhead))))
+            figures = summary(outcome_of_text(lab.text(overhead)))
+            table.add("", name, *figures)
+            if overhead:
+                within_a_factor_of_two(claims, lab, figures)
     return [table]
+
+
+def within_a_factor_of_two(claims, lab, figures):
+    """Checks the spread of a simulation with overhead against the mean of what OpenZFS had in its runs."""
+    for name, here, there in (("deviation", figures[2], lab.deviation), ("p99", figures[4], lab.p99)):
+        here = float(here.removesuffix(" ms"))
+        runs = [float(one) for one in there.split("–")]
+        mean = sum(runs) / len(runs)
+        claims(f"{lab.name()}: {name} {here} ms here, {there} ms there", mean / 2 <= here <= mean * 2)
 
 
 TUNINGS = [
