@@ -210,6 +210,7 @@ function useClients(feed: Feed): Map<string, Client> {
 /** How a client reaches its disk, in words. */
 function door(name: string): string {
   if (name.startsWith("/dev/")) return "attached";
+  if (name.startsWith("exe=")) return "system calls";
   return name.startsWith("uid=") ? "NBD, unix socket" : /^[\d.[]/.test(name) ? "NBD, TCP" : "";
 }
 
