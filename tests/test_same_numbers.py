@@ -146,7 +146,9 @@ def test_the_kernels_disks_and_their_recording_count_as_a_list_does(directory):
         work(loop.path)
         over(pilot)
         values = recorded(directory / "pilot", naive.of_kernel)
-        questions = naive.some(random.Random(7), 8, "disk", values, [one for one in TIMELESS if one not in ("pid", "tid")])
+        questions = naive.some(
+            random.Random(7), 8, "disk", values, [one for one in TIMELESS if one not in ("pid", "tid")]
+        )
         recorder = started(["record", "-d", loop.path, "-o", directory / "rec"])
         assert "until Ctrl-C" in recorder.stdout.readline()
         live = [started(["stat", statistic.name, "-d", loop.path, "--json", "600"]) for statistic in questions]
