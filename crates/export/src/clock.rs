@@ -13,6 +13,11 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::from_nanos(read(ClockId::ThreadCPUTime))
 }
 
+/// The CPU time that all threads of this process have used.
+pub(crate) fn process_cpu_time() -> Duration {
+    Duration::from_nanos(read(ClockId::ProcessCPUTime))
+}
+
 /// How often this thread has waited for something other than a CPU.
 pub(crate) fn waits() -> u64 {
     dashpot_sys::voluntary_switches()

@@ -44,6 +44,7 @@ mod pool_work;
 mod power;
 mod prefetch;
 mod receive;
+mod rivals;
 mod rule_marks;
 mod send;
 mod shutdown;

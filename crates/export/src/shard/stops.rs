@@ -7,7 +7,8 @@
 //! than 1 ms does not count as a stop, because an ordinary wake-up sometimes takes that long.
 //!
 //! A call to a file or a device can make the shard itself wait. If the thread has waited for anything since
-//! the first such call of a pass, the time without CPU is the shard's own, and no stop.
+//! the first such call of a pass, the time without CPU is the shard's own, and no stop. Nor is the time for
+//! which the shard may have waited for a CPU behind other threads of dashpot, its [rivals](super::rivals).
 //!
 //! A shard that sleeps until something arrives cannot tell whether it wakes late. So while clients are
 //! connected, the shard asks to be woken every 20 ms. Once a second has passed without requests and replies,
@@ -18,6 +19,7 @@
 
 use dashpot_engine::{Duration, Instant};
 
+use super::rivals::Rivals;
 use crate::clock;
 use crate::snapshot::{StopSum, Stops};
 
@@ -77,6 +79,7 @@ pub(super) struct StopDetector {
     read: Instant,
     /// The total time for which the host had been suspended when the clocks were last read.
     suspended: Option<Duration>,
+    rivals: Rivals,
 }
 
 impl StopDetector {
@@ -94,6 +97,20 @@ impl StopDetector {
         if before.is_some_and(|before| clock::waits() != before) {
             return None;
         }
+        self.by_host(stopped)
+    }
+
+    /// How much of a sleep that ended late was a stop.
+    pub(super) fn overslept(&mut self, meant: Option<Instant>, woke: Instant) -> Option<Duration> {
+        self.by_host(woke.since(meant?))
+    }
+
+    /// How much of the time in which the shard did not run is a stop. `None` if it is too short to be one.
+    fn by_host(&mut self, length: Duration) -> Option<Duration> {
+        if length <= STOP_MIN {
+            return None;
+        }
+        let stopped = length - self.rivals.caused(length);
         (stopped > STOP_MIN).then_some(stopped)
     }
 
@@ -110,6 +127,7 @@ impl StopDetector {
     /// At the end of a pass, reads the thread's CPU time and the host's suspensions, unless their last
     /// reading is recent. Returns how long the host was suspended since the last reading.
     pub(super) fn read(&mut self, now: Instant) -> Option<Duration> {
+        self.rivals.read(now);
         if now.since(self.read) < READ_EVERY {
             return None;
         }
@@ -119,12 +137,6 @@ impl StopDetector {
         let before = self.suspended.replace(suspended)?;
         Some(suspended - before).filter(|slept| *slept > STOP_MIN)
     }
-}
-
-/// How late a sleep ended. `None` if the delay is too short to be a stop.
-pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duration> {
-    let late = woke.since(meant?);
-    (late > STOP_MIN).then_some(late)
 }
 
 /// When to wake a shard that has clients, if nothing happens before. `active` is when a client last sent a
@@ -148,7 +160,7 @@ const BEATS_FAST_FOR: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use super::{BEAT_FAST, BEAT_SLOW, STOP_MIN, StopCounts, StopDetector, next_beat, overslept};
+    use super::{BEAT_FAST, BEAT_SLOW, STOP_MIN, StopCounts, StopDetector, next_beat};
     use crate::clock;
     use crate::snapshot::StopSum;
     use dashpot_engine::{Duration, Instant};
@@ -159,10 +171,13 @@ mod tests {
 
     #[test]
     fn what_comes_after_the_end_of_a_sleep_is_a_stop() {
-        assert_eq!(overslept(None, ms(5_000)), None);
-        assert_eq!(overslept(Some(ms(10)), ms(10) + STOP_MIN), None);
-        let late = Duration::from_millis(5_000);
-        assert_eq!(overslept(Some(ms(10)), ms(5_010)), Some(late));
+        let mut watch = StopDetector::default();
+        watch.read(ms(10));
+        assert_eq!(watch.overslept(None, ms(5_000)), None);
+        assert_eq!(watch.overslept(Some(ms(10)), ms(10) + STOP_MIN), None);
+        let hour = 3_600_000;
+        let stopped = watch.overslept(Some(ms(10)), ms(10 + hour)).unwrap();
+        assert!(stopped > Duration::from_millis(hour / 2));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rustix::event::epoll;
 
 use super::load_meter::LoadMeter;
 use super::sleeper::Sleeper;
-use super::stops::{StopDetector, next_beat, overslept};
+use super::stops::{StopDetector, next_beat};
 use crate::clock;
 
 pub(super) struct Timers {
@@ -78,7 +78,8 @@ impl Timers {
         self.meter.begin(woke, late);
         self.detector.begin();
         self.now = woke;
-        Ok(overslept(meant, woke).map(|stopped| self.stopped(stopped)))
+        let stopped = self.detector.overslept(meant, woke);
+        Ok(stopped.map(|stopped| self.stopped(stopped)))
     }
 
     /// Notes that the shard is about to make a call. If the call `may_wait`, its wait is no stop.
