@@ -1,7 +1,12 @@
-"""Measures the first seconds of a disk in memory whose bytes nobody has touched, beside nbdkit's memory plugin."""
+"""Measures the first seconds of a disk in memory whose bytes nobody has touched, beside nbdkit's memory plugin, and
+the steps of its shard."""
 
 import contextlib
+import json
+import os
+import pathlib
 import re
+import subprocess
 
 import servers
 from load import load
@@ -14,9 +19,55 @@ SERVERS = ["dashpot", "nbdkit"]
 SECONDS = range(1, 4)
 CELL = "random writes of 4K x32"
 SIZE = 1 << 30
+ROOT = pathlib.Path(__file__).parent.parent
+STEPS = "cargo test --release -p dashpot-export --lib store::steps -- --ignored --nocapture"
+# As the test calls them.
+NAMES = {
+    "touches": "first touch of a small page",
+    "writes": "first write of a page",
+    "moves": "write that moves a chunk",
+    "again": "write of a warm page",
+}
+QUANTILES = ["p50_ns", "p99_ns", "p999_ns", "max_ns"]
 
 
 def run(bench):
+    first_seconds(bench)
+    with bench.guard("fresh: steps"):
+        steps(bench)
+
+
+def steps(bench):
+    """The steps of the store's code alone, in one process with the faults that they are compared with. Their CPU time
+    has no waits for a CPU, but all that the host takes to provide the memory.
+    """
+    gib = 1 if bench.quick else 3
+    done = subprocess.run(
+        STEPS.split(), cwd=ROOT, env={**os.environ, "STEPS_GIB": str(gib)}, capture_output=True, text=True
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or len(lines) != gib:
+        raise RuntimeError(f"{STEPS}: {done.stderr.strip()[-300:]}")
+    bench.figures["fresh steps"] = lines
+    for number, line in enumerate(lines, 1):
+        rows = [
+            [name, kind, *(micros(line[word][clock][quantile]) for quantile in QUANTILES)]
+            for word, name in NAMES.items()
+            for kind, clock in (("CPU", "cpu"), ("clock", "passed"))
+        ]
+        print_table(f"fresh: GiB {number}", ["step", "time", "p50 us", "p99 us", "p99.9 us", "max us"], rows)
+        touch = line["touches"]["cpu"]
+        for word in ("writes", "moves"):
+            for quantile in QUANTILES:
+                bench.at_most(
+                    f"a fresh RAM disk: CPU time of a {NAMES[word]} over a small page's first touch",
+                    f"GiB {number}, {quantile[:-3]}",
+                    line[word]["cpu"][quantile] / touch[quantile],
+                    2,
+                )
+
+
+def first_seconds(bench):
     samples = bench.measure("fresh", [CELL], SERVERS, lambda _, name: unit(bench, name))
     rows = []
     for name in SERVERS:

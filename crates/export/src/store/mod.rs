@@ -27,6 +27,8 @@ mod ram;
 mod slabs;
 mod sparse;
 #[cfg(test)]
+mod steps;
+#[cfg(test)]
 mod tests;
 
 pub use device::{

@@ -45,6 +45,12 @@ impl Ram {
         }
     }
 
+    /// How many chunks lie in huge pages.
+    #[cfg(test)]
+    pub(super) fn in_huge_pages(&self) -> usize {
+        self.slabs.in_use()
+    }
+
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let mut rest = into;
         for slice in self.slices(offset, rest.len() as u64) {
@@ -256,12 +262,6 @@ mod tests {
         );
     }
 
-    /// How many chunks lie in huge pages.
-    fn in_huge_pages(ram: &Ram) -> usize {
-        let chunks = ram.leaves.values().flat_map(|leaf| leaf.iter().flatten());
-        chunks.filter(|chunk| chunk.as_sparse().is_none()).count()
-    }
-
     #[test]
     fn a_small_write_takes_one_small_page_until_half_of_its_chunk_is_written() {
         let mut ram = Ram::default();
@@ -276,7 +276,7 @@ mod tests {
             }
         }
         // The huge page comes from another thread.
-        while in_huge_pages(&ram) == 0 {
+        while ram.in_huge_pages() == 0 {
             ram.write(0, &[1]);
             std::thread::yield_now();
         }
@@ -287,7 +287,7 @@ mod tests {
             assert!(bytes.iter().all(|byte| *byte == expected), "page {page}");
         }
         ram.zero(0, CHUNK, false);
-        assert_eq!(in_huge_pages(&ram), 0);
+        assert_eq!(ram.in_huge_pages(), 0);
         assert!(extents(&ram, 0, CHUNK, 1)[0].hole);
     }
 

@@ -111,6 +111,11 @@ impl Slabs {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use
+    }
+
     /// Whether a chunk can be taken at once.
     pub(super) fn has_room(&self) -> bool {
         let first = self.order.first();
