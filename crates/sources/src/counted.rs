@@ -66,8 +66,11 @@ impl<S: Stream> CountedSource<S> {
         })
     }
 
-    /// Takes the I/Os that the stream has, and counts those that ended before `end_ns`.
-    fn read(&mut self, end_ns: u64) -> anyhow::Result<()> {
+    /// Takes the I/Os that the stream has up to `until_ns`, and counts those that ended before. If the stream has
+    /// no more, those before `end_ns` count, too.
+    fn read(&mut self, end_ns: u64, until_ns: u64) -> anyhow::Result<()> {
+        let was_stopped = self.stop.is_set();
+        let beyond_ns = until_ns.saturating_add(DISORDER_NS);
         let mut ios = std::mem::take(&mut self.later);
         loop {
             let progress = self.stream.read(&mut ios)?;
@@ -75,18 +78,28 @@ impl<S: Stream> CountedSource<S> {
             if let Some(unplaced) = progress.unplaced {
                 *self.unplaced.get_or_insert(0) += unplaced;
             }
-            for io in ios.drain(..) {
-                if io.ended_ns >= end_ns {
-                    self.later.push(io);
-                    continue;
-                }
-                let own = self.layers.iter_mut().filter(|one| one.layer == io.layer);
-                own.for_each(|one| one.tally.add(&io));
-            }
+            // Without this check, an interval would never end, and `later` would grow without a bound, if I/Os
+            // kept coming faster than the source reads them.
+            let is_beyond = ios.iter().all(|io| io.ended_ns >= beyond_ns);
+            ios.drain(..).for_each(|io| self.take(io, until_ns));
             if !progress.more {
+                let rest = std::mem::take(&mut self.later).into_iter();
+                rest.for_each(|io| self.take(io, end_ns));
+                return Ok(());
+            }
+            if is_beyond || self.stop.is_set() && !was_stopped {
                 return Ok(());
             }
         }
+    }
+
+    /// Counts an I/O if it ended before `end_ns`.
+    fn take(&mut self, io: FinishedIo, end_ns: u64) {
+        if io.ended_ns >= end_ns {
+            return self.later.push(io);
+        }
+        let own = self.layers.iter_mut().filter(|one| one.layer == io.layer);
+        own.for_each(|one| one.tally.add(&io));
     }
 
     fn ended(&mut self, span: Span) -> Seen {
@@ -149,7 +162,12 @@ impl<S: Stream> Source for CountedSource<S> {
         while let Some(due_ns) = self.intervals.due_ns() {
             let is_stopped = self.stop.is_set();
             let now_ns_there = self.stream.now_ns()?;
-            self.read(due_ns)?;
+            let until_ns = if is_stopped {
+                now_ns_there.min(due_ns)
+            } else {
+                due_ns
+            };
+            self.read(due_ns, until_ns)?;
             let is_last = is_stopped && now_ns_there < due_ns;
             let at_ns = now_ns_there.min(due_ns);
             match self.intervals.end_or_close(at_ns, is_last) {
@@ -187,5 +205,83 @@ pub(crate) fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
         oldest_ns,
         device: oldest_ns.map(|_| device.to_owned()),
         ..InFlight::default()
+    }
+}
+
+/// How much later than others, at most, a daemon's shard reports its I/Os.
+const DISORDER_NS: u64 = 200_000_000;
+
+#[cfg(test)]
+mod tests {
+    use anyhow::ensure;
+    use dashpot_engine::Duration;
+    use dashpot_observe::Kind;
+
+    use super::*;
+    use crate::ios::Progress;
+
+    /// A stream whose I/Os end, one each 10 ms, faster than the source reads them, so that more are always ready.
+    struct Flood {
+        next: u64,
+        now: u64,
+    }
+
+    impl Stream for Flood {
+        fn now_ns(&self) -> anyhow::Result<u64> {
+            Ok(self.now * STEP_NS)
+        }
+
+        fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress> {
+            ensure!(self.next < 1_000, "the source does not stop reading");
+            ios.extend((self.next..self.next + 4).map(|at| FinishedIo {
+                ended_ns: at * STEP_NS,
+                ..FinishedIo::bare(Layer::Disk, "d".into(), Kind::of_word("read"))
+            }));
+            self.next += 4;
+            Ok(Progress {
+                more: true,
+                ..Progress::default()
+            })
+        }
+    }
+
+    const STEP_NS: u64 = 10_000_000;
+
+    fn source() -> CountedSource<Flood> {
+        let question = Question::latencies(&[Layer::Disk]);
+        let schedule = Schedule::every(Duration::from_nanos(100 * STEP_NS), Some(2));
+        let layers = vec![(Layer::Disk, vec!["d".to_owned()])];
+        CountedSource::begin(&question, layers, &schedule, || {
+            Ok(Flood { next: 0, now: 0 })
+        })
+        .expect("a source")
+    }
+
+    fn counted(seen: &Seen) -> u64 {
+        let ops = seen.at(Layer::Disk)[0].ops.iter();
+        ops.map(|op| op.completed).sum()
+    }
+
+    #[test]
+    fn an_interval_ends_although_more_ios_are_always_ready() {
+        let mut source = source();
+        source.stream.now = 250;
+        let mut counts = Vec::new();
+        while let Some(seen) = source.next().expect("an interval") {
+            counts.push(counted(&seen));
+            assert!(source.later.len() < 40, "{}", source.later.len());
+        }
+        assert_eq!(counts, [100, 100]);
+    }
+
+    #[test]
+    fn a_signal_ends_an_interval_although_more_ios_are_always_ready() {
+        let mut source = source();
+        // The watch is stopped after 100 ms.
+        source.stream.now = 10;
+        source.stop.set();
+        let seen = source.next().expect("an interval").expect("an interval");
+        assert!(seen.span.is_last);
+        assert_eq!((seen.span.elapsed_ns(), counted(&seen)), (10 * STEP_NS, 10));
     }
 }
