@@ -177,10 +177,14 @@ fn conditions(text: Option<&str>) -> Result<Predicates, Refusal> {
     let Some(text) = text else {
         return Ok(Predicates::default());
     };
+    if !text.is_empty() && !text.starts_with('[') {
+        let error = format!("where is '{text}': it does not begin with '['");
+        return Err(Refusal::bad_request(error).remedy(BRACKETS));
+    }
     let statistic: Statistic = format!("disk.ops{text}").parse()?;
     if let Some(by) = statistic.by {
         let error = format!("where is '{text}': [{}] is not a condition", by.word());
-        return Err(Refusal::bad_request(error).remedy("write each condition as [latency>=10ms]"));
+        return Err(Refusal::bad_request(error).remedy(BRACKETS));
     }
     check_known(&statistic.predicates, Knows::Zios)?;
     Ok(statistic.predicates)
@@ -203,8 +207,30 @@ pub(super) fn device_of(daemon: &Daemon, name: Option<&str>) -> Result<Option<De
     name.map(|name| daemon.device(name)).transpose()
 }
 
+const BRACKETS: &str = "write each condition as [latency>=10ms]";
 const LIMIT_MAX: usize = 10_000;
 /// Roughly how many bytes a finished zio takes in an answer.
 const ZIO: usize = size_of::<FinishedZio>() + 128;
 /// Number of zios in a part. A part takes about 2 ms.
 const PART: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::{BRACKETS, conditions};
+
+    #[test]
+    fn conditions_without_brackets_are_refused_with_the_form() {
+        for text in [
+            "op=write",
+            "txg=syncing,class=async_write",
+            " [op=write]",
+            "[client]",
+        ] {
+            let refused = conditions(Some(text)).expect_err(text);
+            assert!(refused.error.starts_with("where is"), "{}", refused.error);
+            assert_eq!(refused.remedy.as_deref(), Some(BRACKETS));
+        }
+        assert!(conditions(Some("")).is_ok_and(|all| all.is_empty()));
+        assert!(conditions(Some("[op=write]")).is_ok_and(|all| !all.is_empty()));
+    }
+}

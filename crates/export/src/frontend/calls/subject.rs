@@ -62,11 +62,7 @@ impl<'a, 'b> Subject<'a, 'b> {
     pub(super) fn program(&mut self) -> Option<String> {
         let path = format!("/proc/{}/exe", self.thread);
         let path = self.ask(|| link(&path)).ok()??;
-        let path = path.strip_suffix(DELETED).unwrap_or(&path);
-        let name = path.rsplit(|byte| *byte == b'/').next()?;
-        let name = String::from_utf8_lossy(name);
-        // No glob of a rule has control characters, so it matches such a name with '?'.
-        Some(name.replace(char::is_control, "\u{fffd}"))
+        Some(file_name(&path))
     }
 
     /// The list of the thread's memory mappings, as in `/proc/PID/maps`.
@@ -278,6 +274,14 @@ pub(super) fn program(thread: Option<Pid>) -> String {
     format!("{name} (thread {})", thread.as_raw_nonzero())
 }
 
+/// The file name in the link of a program's `exe`. No glob of a rule has control characters, so each of them
+/// becomes a '?', which the same letter of a glob matches.
+fn file_name(exe: &[u8]) -> String {
+    let path = exe.strip_suffix(DELETED).unwrap_or(exe);
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    String::from_utf8_lossy(name).replace(char::is_control, "?")
+}
+
 /// The name of a thread's process, which is the name of its first thread. Empty if the thread is not known, or
 /// has ended.
 pub(super) fn process_name(thread: Option<Pid>) -> String {
@@ -346,6 +350,17 @@ const AT_FDCWD: i32 = -100;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_glob_can_select_each_program_by_its_file_name() {
+        for (exe, name) in [
+            (&b"/usr/lib/postgres"[..], "postgres"),
+            (b"/tmp/a b (deleted)", "a b"),
+            (b"/tmp/a\nb\x7f", "a?b?"),
+        ] {
+            assert_eq!(file_name(exe), name);
+        }
+    }
 
     #[test]
     fn a_thread_has_the_name_of_its_process() {
