@@ -18,16 +18,16 @@ use serde::Serialize;
 
 use crate::block_device::BlockDevice;
 use crate::detach::detach_own;
+use crate::device_lock::DeviceLock;
 use crate::exported::Exported;
 use crate::fuse_mount::FuseMount;
 use crate::kernel_log::Left;
 use crate::loop_device::Wanted;
 use crate::nbd_device::WantedNbd;
-use crate::place::{Place, Record, Served};
+use crate::place::{LockedDirectory, Record, Served};
 use crate::process::Process;
 use crate::takeover::TakenOver;
 use crate::tool::check_root;
-use crate::turn::Turn;
 use crate::{
     guard, link, loop_device, mechanism, nbd_device, place, stale, sysfs, takeover, ublk_device,
 };
@@ -50,16 +50,16 @@ pub(crate) struct Attached {
 }
 
 /// A disk or a volume to attach.
-pub(crate) struct Wish<'a> {
+pub(crate) struct AttachRequest<'a> {
     pub(crate) disk: &'a str,
     pub(crate) with: With,
     /// Whether the disk's device gets a link in `/dev/dashpot`.
     pub(crate) linked: bool,
 }
 
-impl Wish<'_> {
-    pub(crate) fn of(disk: &str, with: With) -> Wish<'_> {
-        Wish {
+impl AttachRequest<'_> {
+    pub(crate) fn of(disk: &str, with: With) -> AttachRequest<'_> {
+        AttachRequest {
             disk,
             with,
             linked: true,
@@ -71,7 +71,9 @@ impl Wish<'_> {
 pub fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
     check_root("attach")?;
     let stop = Stop::new()?;
-    let attached = attach_disk(client, &Wish::of(&args.disk, args.with), || stop.is_set())?;
+    let attached = attach_disk(client, &AttachRequest::of(&args.disk, args.with), || {
+        stop.is_set()
+    })?;
     if !args.json {
         attached.explain();
     }
@@ -147,7 +149,7 @@ impl Attached {
 /// Attaches a disk. If `is_stopped` returns true, gives up and undoes all steps.
 pub(crate) fn attach_disk(
     client: &Client,
-    wish: &Wish<'_>,
+    wish: &AttachRequest<'_>,
     is_stopped: impl Fn() -> bool,
 ) -> anyhow::Result<Attached> {
     let choice = mechanism::choose(wish.with)?;
@@ -216,7 +218,7 @@ impl Attempt<'_> {
     /// Makes a device of a node that is free. `None` if another program has taken the node in the meantime.
     fn attach_once(&self) -> anyhow::Result<Option<String>> {
         let daemon = Process::of(self.client.status(0)?.pid);
-        let place = Place::new()?;
+        let place = LockedDirectory::new()?;
         let made = match self.mechanism {
             MechanismWord::Loop => self.make_loop_device(&place)?,
             MechanismWord::Nbd => self.make_nbd_device(&place)?,
@@ -254,12 +256,12 @@ impl Attempt<'_> {
         Ok(Some(node))
     }
 
-    fn make_loop_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
+    fn make_loop_device(&self, place: &LockedDirectory) -> anyhow::Result<Option<Made>> {
         let Served {
             sector, read_only, ..
         } = self.exported.served;
         let (mount, descriptor) = FuseMount::new(place.file(&self.exported.name), read_only)?;
-        let _turn = Turn::wait(self.is_stopped);
+        let _turn = DeviceLock::wait(self.is_stopped);
         let node = loop_device::free_node()?;
         self.check_stopped()?;
         // From here on only the daemon has the descriptor, so that the connection ends with the
@@ -283,9 +285,9 @@ impl Attempt<'_> {
         Ok(Some(Made(device, Some(mount))))
     }
 
-    fn make_nbd_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
+    fn make_nbd_device(&self, place: &LockedDirectory) -> anyhow::Result<Option<Made>> {
         let (daemons, kernels) = UnixStream::pair().context("cannot make a pair of sockets")?;
-        let _turn = Turn::wait(self.is_stopped);
+        let _turn = DeviceLock::wait(self.is_stopped);
         let node = nbd_device::free_node();
         self.check_stopped()?;
         // Only the daemon keeps this end of the connection. The daemon serves the connection before the
@@ -305,7 +307,7 @@ impl Attempt<'_> {
         Ok(Some(Made(device, None)))
     }
 
-    fn make_ublk_device(&self, place: &Place) -> anyhow::Result<Made> {
+    fn make_ublk_device(&self, place: &LockedDirectory) -> anyhow::Result<Made> {
         let (node, descriptor) = ublk_device::add(place.path(), self.exported)?;
         let mut device = BlockDevice::new(&node, self.mechanism);
         self.check_stopped()?;

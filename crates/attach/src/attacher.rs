@@ -22,7 +22,7 @@ use dashpot_sources::Stop;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use crate::attach::{Wish, attach_disk, give_to};
+use crate::attach::{AttachRequest, attach_disk, give_to};
 use crate::detach::detach_own;
 use crate::mount::mount_for_run;
 
@@ -128,7 +128,7 @@ fn attach_each(
 ) -> anyhow::Result<()> {
     let mut mount_at = order.mount.as_deref();
     for disk in &order.disks {
-        let wish = Wish {
+        let wish = AttachRequest {
             disk,
             with: With::Auto,
             linked: order.linked,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dashpot_api::MechanismWord;
 
-use crate::place::{Changes, Place};
+use crate::place::{Changes, LockedDirectory};
 use crate::sysfs::{self, Before};
 use crate::{loop_device, nbd_device, ublk_device};
 
@@ -36,7 +36,7 @@ impl BlockDevice {
 
     /// Notes the settings that `attach` is about to change, with their former values. The note is a file in
     /// the directory of the attachment, so it outlives this process.
-    pub(crate) fn note(&mut self, before: Before, place: &Place) -> anyhow::Result<()> {
+    pub(crate) fn note(&mut self, before: Before, place: &LockedDirectory) -> anyhow::Result<()> {
         let changes = Changes {
             node: self.node.clone(),
             mechanism: self.mechanism,

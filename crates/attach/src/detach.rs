@@ -15,7 +15,7 @@ use dashpot_sources::Stop;
 
 use crate::down::{CLOSING, LOOK_EVERY, free, take_down};
 use crate::file_system::{self, Manner};
-use crate::place::{Place, Record, records};
+use crate::place::{LockedDirectory, Record, records};
 use crate::process::Process;
 use crate::stale;
 use crate::state::{io_of, is_ours, waits_now};
@@ -102,15 +102,15 @@ fn is_of(client: &Client, record: &Record) -> bool {
 
 /// The attachments that a word on the command line names. A word that is both a name and a path means the
 /// disk or the volume with that name.
-fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
+fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(LockedDirectory, Record)>> {
     let is_own = |record: &Record| is_of(client, record);
     if word == "all" {
-        return Place::meant(is_own);
+        return LockedDirectory::meant(is_own);
     }
     let target = Target::of(word);
-    let mut meant = Place::meant(|record| is_own(record) && target.is_name_of(record))?;
+    let mut meant = LockedDirectory::meant(|record| is_own(record) && target.is_name_of(record))?;
     if meant.is_empty() {
-        meant = Place::meant(|record| target.is_path_of(record))?;
+        meant = LockedDirectory::meant(|record| target.is_path_of(record))?;
     }
     if meant.is_empty() {
         let records = records().into_iter();
@@ -149,13 +149,13 @@ struct Way<'a> {
 
 impl Way<'_> {
     fn detach_each(&self, is_meant: impl Fn(&Record) -> bool) -> anyhow::Result<()> {
-        for (place, record) in Place::meant(is_meant)? {
+        for (place, record) in LockedDirectory::meant(is_meant)? {
             self.detach(place, &record)?;
         }
         Ok(())
     }
 
-    fn detach(&self, place: Place, record: &Record) -> anyhow::Result<()> {
+    fn detach(&self, place: LockedDirectory, record: &Record) -> anyhow::Result<()> {
         let other = other_daemon(self.client, record)?;
         let detachment = Detachment {
             client: other.as_ref().unwrap_or(self.client),
@@ -175,7 +175,7 @@ struct Detachment<'a> {
     client: &'a Client,
     fails: Fails,
     is_stopped: &'a dyn Fn() -> bool,
-    place: &'a Place,
+    place: &'a LockedDirectory,
     record: &'a Record,
 }
 

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use dashpot_api::MechanismWord;
 
-use crate::place::{Place, Record};
+use crate::place::{LockedDirectory, Record};
 use crate::state::is_ours;
 use crate::{block_device, fuse_mount, link, sysfs};
 
 /// Frees the node if it is still the attachment's device, and removes the attachment's files. If the node is
 /// already free, this function only restores its settings and its owner, because an earlier command may have
 /// been killed before it restored them.
-pub(crate) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
+pub(crate) fn take_down(place: LockedDirectory, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         free(record)?;
         if !goes_soon(&place, record) {
@@ -34,7 +34,7 @@ pub(crate) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
 
 /// Waits until the kernel has removed a device that has been freed. Returns false if that takes too long. A
 /// program such as udev may just have opened the device, and may need a moment to close it.
-fn goes_soon(place: &Place, record: &Record) -> bool {
+fn goes_soon(place: &LockedDirectory, record: &Record) -> bool {
     let begun = Instant::now();
     while is_ours(place, record) {
         if begun.elapsed() >= CLOSING {

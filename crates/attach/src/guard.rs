@@ -21,7 +21,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::down;
 use crate::netlink::RECONNECT_SECONDS;
-use crate::place::{Place, Record, records};
+use crate::place::{LockedDirectory, Record, records};
 use crate::process::Process;
 use crate::state::waits_now;
 use crate::sysfs::queue_of;
@@ -121,7 +121,7 @@ fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
 /// Disconnects the device, unless another daemon has taken it over in the meantime.
 fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
     let is_meant = |record: &Record| record.node == node && record.daemon == Some(daemon);
-    for (place, record) in Place::meant(is_meant)? {
+    for (place, record) in LockedDirectory::meant(is_meant)? {
         if waits_now(&place, &record) {
             down::free(&record)?;
         }

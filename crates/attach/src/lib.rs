@@ -14,6 +14,7 @@ mod attach;
 pub mod attacher;
 mod block_device;
 mod detach;
+mod device_lock;
 pub mod dmsetup;
 mod down;
 mod exported;
@@ -36,7 +37,6 @@ mod sysfs;
 mod takeover;
 mod target;
 mod tool;
-mod turn;
 #[cfg_attr(not(feature = "ublk"), path = "ublk_absent.rs")]
 mod ublk_device;
 

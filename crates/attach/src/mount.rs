@@ -11,7 +11,7 @@ use dashpot_export::complain;
 use dashpot_output::print;
 use dashpot_sources::Stop;
 
-use crate::attach::{UNSAID, Wish, attach_disk, told};
+use crate::attach::{AttachRequest, UNSAID, attach_disk, told};
 use crate::detach::detach_own;
 use crate::exported::Exported;
 use crate::file_system::Manner;
@@ -30,7 +30,11 @@ pub fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     if args.mkfs && exported.served.read_only {
         bail!("--mkfs: {words} is read-only");
     }
-    let attached = attach_disk(client, &Wish::of(&args.disk, args.with), is_stopped)?;
+    let attached = attach_disk(
+        client,
+        &AttachRequest::of(&args.disk, args.with),
+        is_stopped,
+    )?;
     let node = &attached.node;
     if let Err(error) = mount_node(client, (node, &words), args, &is_stopped) {
         if attached.took_over.is_none() {

@@ -115,23 +115,23 @@ pub(crate) struct Served {
 }
 
 /// A directory that this process has locked. Dropping this value removes the directory, unless it is
-/// [kept](Place::keep).
+/// [kept](LockedDirectory::keep).
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct LockedDirectory {
     path: PathBuf,
     _lock: File,
     kept: bool,
 }
 
-impl Place {
+impl LockedDirectory {
     /// Makes a new directory.
-    pub(crate) fn new() -> anyhow::Result<Place> {
+    pub(crate) fn new() -> anyhow::Result<LockedDirectory> {
         make_base()?;
         let path = Path::new(BASE).join(random_word(8)?);
         let made = DirBuilder::new().mode(0o711).create(&path);
         let lock = made.and_then(|()| new_lock(&path));
         let lock = lock.map_err(|error| cannot_make(&path, &error))?;
-        Ok(Place {
+        Ok(LockedDirectory {
             path,
             _lock: lock,
             kept: false,
@@ -140,9 +140,9 @@ impl Place {
 
     /// All directories that no other process has locked, with their records. A half-made directory has no
     /// record. A directory whose record dashpot cannot parse belongs to another version, and is left out.
-    pub(crate) fn all() -> Vec<(Place, Option<Record>)> {
+    pub(crate) fn all() -> Vec<(LockedDirectory, Option<Record>)> {
         let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
-        let places = entries.filter_map(|entry| Place::locked(entry.path()));
+        let places = entries.filter_map(|entry| LockedDirectory::locked(entry.path()));
         places
             .map(|place| {
                 let record = place.record();
@@ -157,13 +157,13 @@ impl Place {
     /// locked for longer than [`PATIENCE`].
     pub(crate) fn meant(
         is_meant: impl Fn(&Record) -> bool,
-    ) -> anyhow::Result<Vec<(Place, Record)>> {
+    ) -> anyhow::Result<Vec<(LockedDirectory, Record)>> {
         let mut meant = Vec::new();
         for entry in fs::read_dir(BASE).into_iter().flatten().flatten() {
             let Some(seen) = record_in(&entry.path()).filter(&is_meant) else {
                 continue;
             };
-            let Some(place) = Place::wait_locked(&entry.path(), &seen.node)? else {
+            let Some(place) = LockedDirectory::wait_locked(&entry.path(), &seen.node)? else {
                 continue;
             };
             // The other command may have changed the record.
@@ -176,10 +176,10 @@ impl Place {
 
     /// Locks a directory as soon as no other process has it locked. `None` if the directory is gone. Fails
     /// if the directory stays locked for longer than [`PATIENCE`].
-    fn wait_locked(path: &Path, node: &str) -> anyhow::Result<Option<Place>> {
+    fn wait_locked(path: &Path, node: &str) -> anyhow::Result<Option<LockedDirectory>> {
         let begun = Instant::now();
         loop {
-            if let Some(place) = Place::locked(path.to_owned()) {
+            if let Some(place) = LockedDirectory::locked(path.to_owned()) {
                 return Ok(Some(place));
             }
             if !path.exists() {
@@ -193,10 +193,10 @@ impl Place {
     }
 
     /// Locks an existing directory, unless another process has locked it.
-    fn locked(path: PathBuf) -> Option<Place> {
+    fn locked(path: PathBuf) -> Option<LockedDirectory> {
         let lock = File::open(path.join(LOCK)).ok()?;
         lock.try_lock().ok()?;
-        Some(Place {
+        Some(LockedDirectory {
             path,
             _lock: lock,
             kept: true,
@@ -281,7 +281,7 @@ pub(crate) fn records() -> Vec<(PathBuf, Record)> {
 
 /// Changes the record of a node.
 pub(crate) fn change(node: &str, change: impl FnOnce(&mut Record)) -> anyhow::Result<()> {
-    let found = Place::meant(|record| record.node == node)?.pop();
+    let found = LockedDirectory::meant(|record| record.node == node)?.pop();
     let (place, mut record) =
         found.with_context(|| format!("{node} is not attached by dashpot any more"))?;
     change(&mut record);
@@ -291,7 +291,7 @@ pub(crate) fn change(node: &str, change: impl FnOnce(&mut Record)) -> anyhow::Re
 /// Waits until no other command is detaching an earlier device of this node. That command restores the node's
 /// settings only after the node is free.
 pub(crate) fn wait_until_restored(node: &str) -> anyhow::Result<()> {
-    Place::meant(|record| record.node == node).map(drop)
+    LockedDirectory::meant(|record| record.node == node).map(drop)
 }
 
 fn record_in(place: &Path) -> Option<Record> {
@@ -309,7 +309,7 @@ fn file_in(place: &Path, disk: &str) -> PathBuf {
     }
 }
 
-impl Drop for Place {
+impl Drop for LockedDirectory {
     fn drop(&mut self) {
         if self.kept {
             return;

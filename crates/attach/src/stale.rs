@@ -18,7 +18,7 @@ use crate::file_system;
 use crate::fuse_mount;
 use crate::loop_device::{self, backing_file};
 use crate::nbd_device::{self, backend_of};
-use crate::place::{Place, Record};
+use crate::place::{LockedDirectory, Record};
 use crate::state::{is_ours, is_stale, is_used, waits};
 use crate::{sysfs, ublk_device};
 
@@ -44,7 +44,7 @@ pub(crate) fn clean() -> anyhow::Result<ExitCode> {
 /// Cleans up as far as possible, before a new attachment. Leaves alone each device that is in use and that
 /// another daemon may still take over.
 pub(crate) fn clean_quietly() {
-    let goes = |place: &Place, record: &Record, answers: &Answers| {
+    let goes = |place: &LockedDirectory, record: &Record, answers: &Answers| {
         !(waits(place, record, answers) && is_used(record))
     };
     for (name, cleaned) in clean_each(goes) {
@@ -59,9 +59,9 @@ pub(crate) fn clean_quietly() {
 /// Cleans every stale attachment for which `goes` is true. First prints which daemons do not answer. Returns
 /// the node of each cleaned attachment, and whether the cleaning succeeded.
 fn clean_each(
-    goes: impl Fn(&Place, &Record, &Answers) -> bool,
+    goes: impl Fn(&LockedDirectory, &Record, &Answers) -> bool,
 ) -> Vec<(String, anyhow::Result<()>)> {
-    let (mut cleaned, all) = (Vec::new(), Place::all());
+    let (mut cleaned, all) = (Vec::new(), LockedDirectory::all());
     let answers = Answers::about(all.iter().filter_map(|(_, record)| record.as_ref()));
     answers.say_silent();
     for (place, record) in all {
@@ -79,7 +79,7 @@ fn clean_each(
     cleaned
 }
 
-fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
+fn clean_one(place: LockedDirectory, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         if record.mechanism == MechanismWord::Nbd {
             // Free the node first: otherwise all I/O, including the I/O of unmounting, would wait
@@ -112,7 +112,7 @@ fn users_after_a_while(node: &str) -> Vec<String> {
 }
 
 /// Cleans up after a process that was killed while it attached, before it wrote the record.
-fn clean_half_made(place: Place) {
+fn clean_half_made(place: LockedDirectory) {
     for node in nodes("nbd") {
         if backend_of(&node).is_some_and(|backend| place.contains(&backend)) {
             let _ = nbd_device::free(&node);

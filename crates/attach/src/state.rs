@@ -8,11 +8,11 @@ use dashpot_export::store::device_users;
 use crate::answers::Answers;
 use crate::block_device::{is_at, is_free};
 use crate::netlink::RECONNECT_SECONDS;
-use crate::place::{Place, Record, records};
+use crate::place::{LockedDirectory, Record, records};
 use crate::sysfs::{queue_of, sequence};
 
 /// Whether the node is still the attached device.
-pub(crate) fn is_ours(place: &Place, record: &Record) -> bool {
+pub(crate) fn is_ours(place: &LockedDirectory, record: &Record) -> bool {
     is_of(record, &place.file(&record.disk))
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn is_of(record: &Record, path: &Path) -> bool {
 }
 
 /// Whether it is certain that the attachment's daemon no longer serves the node.
-pub(crate) fn is_stale(place: &Place, record: &Record, answers: &Answers) -> bool {
+pub(crate) fn is_stale(place: &LockedDirectory, record: &Record, answers: &Answers) -> bool {
     let has_ended = record.daemon.is_some_and(|daemon| !daemon.is_alive());
     has_ended || answers.deny(record) || !is_ours(place, record)
 }
@@ -39,14 +39,14 @@ pub(crate) fn io_of(client: &Client, record: &Record) -> Option<DeviceIo> {
 }
 
 /// Whether the attachment's daemon is gone, and I/O waits in the kernel's NBD client for another daemon.
-pub(crate) fn waits(place: &Place, record: &Record, answers: &Answers) -> bool {
+pub(crate) fn waits(place: &LockedDirectory, record: &Record, answers: &Answers) -> bool {
     record.mechanism == MechanismWord::Nbd
         && is_ours(place, record)
         && is_stale(place, record, answers)
 }
 
 /// Like [`waits`], but first asks the attachment's daemon whether it still serves the node.
-pub(crate) fn waits_now(place: &Place, record: &Record) -> bool {
+pub(crate) fn waits_now(place: &LockedDirectory, record: &Record) -> bool {
     record.mechanism == MechanismWord::Nbd
         && waits(place, record, &Answers::about(std::iter::once(record)))
 }

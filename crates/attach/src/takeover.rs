@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::exported::Exported;
 use crate::kernel_log::Left;
-use crate::place::{Place, Record, Served, records};
+use crate::place::{LockedDirectory, Record, Served, records};
 use crate::process::Process;
 use crate::state::{is_of, is_used, waits_now};
 use crate::{guard, nbd_device};
@@ -34,7 +34,7 @@ pub(crate) fn take_over(
     hand_over: impl Fn(&str, UnixStream) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<TakenOver>> {
     let served = &exported.served;
-    for (place, record) in Place::meant(|record| record.key() == exported.key())? {
+    for (place, record) in LockedDirectory::meant(|record| record.key() == exported.key())? {
         let is_its_daemon = record.api == client.address();
         let is_its_store = served.store_id.is_some() && record.served.store_id == served.store_id;
         if !(is_its_daemon || is_its_store) || !waits_now(&place, &record) || !is_used(&record) {
@@ -85,7 +85,7 @@ fn difference(layer: LayerWord, former: &Served, served: &Served) -> Option<&'st
 
 /// Gives the device a new connection, and returns the daemon's end of it. Tries again for a moment, because
 /// the kernel may not have noticed yet that the former connection has ended.
-fn connect(place: &Place, record: &Record) -> anyhow::Result<UnixStream> {
+fn connect(place: &LockedDirectory, record: &Record) -> anyhow::Result<UnixStream> {
     let begun = Instant::now();
     loop {
         let (daemons, kernels) = UnixStream::pair().context("cannot make a pair of sockets")?;

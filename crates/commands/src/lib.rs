@@ -13,7 +13,7 @@ mod clear;
 mod crash;
 mod devices;
 mod doctor;
-mod door;
+mod endpoint;
 mod failed;
 mod generate;
 mod inflight;

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use crate::check::{Checks, conclude};
 use crate::child::{FAILED, Launcher, passed_on, run_with};
 use crate::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
-use crate::door::{Door, place_to_listen};
+use crate::endpoint::{Endpoint, place_to_listen};
 use crate::instance::{Arms, Export, Instance, Listeners, Listening, Running};
 use crate::pipeline::{make_directory, ran, report, tell_rules};
 use crate::private::PrivateDir;
@@ -177,7 +177,7 @@ fn program(
 }
 
 /// Prints the address of the page on stderr, because stdout belongs to the command.
-fn say_page(door: &Door) {
+fn say_page(door: &Endpoint) {
     if door.access.is_some() {
         complain(format_args!("dashpot: page {}", door.page));
     }

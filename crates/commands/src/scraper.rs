@@ -7,7 +7,7 @@ use dashpot_daemon::metrics::{Metrics, router};
 use dashpot_rules::Address;
 use tokio::sync::oneshot;
 
-use crate::door::metrics_url;
+use crate::endpoint::metrics_url;
 
 /// Answers scrapers from a thread of its own. Dropping the scraper removes its socket.
 pub struct Scraper {

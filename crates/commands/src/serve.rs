@@ -20,7 +20,7 @@ use dashpot_sources::Target;
 use tokio::task::spawn_blocking;
 
 use crate::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
-use crate::door::{Door, place_to_listen};
+use crate::endpoint::{Endpoint, place_to_listen};
 use crate::instance::{Arms, Export, Instance, Listening, Running};
 use crate::private::PrivateDir;
 use crate::ready::ReadyFile;
@@ -205,7 +205,7 @@ fn announcement(service: &Service, exports: &[Export]) -> String {
     });
     let metrics = service.metrics.as_ref();
     let metrics = metrics.map_or(String::new(), |url| format!("metrics  {url}\n"));
-    let Door { shown, page, .. } = &service.door;
+    let Endpoint { shown, page, .. } = &service.door;
     format!(
         "{}API  {shown}\npage  {page}\n{metrics}",
         lines.collect::<String>()

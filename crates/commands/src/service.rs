@@ -5,14 +5,14 @@ use dashpot_cli::ServiceArgs;
 use dashpot_daemon::http::{HandoverListener, HttpListener};
 use dashpot_rules::Address;
 
-use crate::door::{Door, metrics_url};
+use crate::endpoint::{Endpoint, metrics_url};
 use crate::instance::{Export, Listeners};
 use crate::ready::ReadyFile;
 use crate::supervisor::say_ready;
 
 /// The API, the metrics and the ready file of served disks.
 pub(crate) struct Service {
-    pub(crate) door: Door,
+    pub(crate) door: Endpoint,
     /// Where the API listens.
     pub(crate) api: Address,
     /// The address of the metrics, if the user wants them.
@@ -40,7 +40,7 @@ impl Service {
             None => None,
         };
         let service = Service {
-            door: Door::new(&api, args.allow_host.clone(), args.token_file.as_deref())?,
+            door: Endpoint::new(&api, args.allow_host.clone(), args.token_file.as_deref())?,
             api: api.address().clone(),
             metrics: metrics.as_ref().map(metrics_url),
             ready,

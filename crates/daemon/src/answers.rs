@@ -56,7 +56,7 @@ pub(crate) struct AnswerMemory {
 
 /// An answer that is being made.
 #[derive(Debug)]
-pub(crate) struct Making {
+pub(crate) struct AnswerBuilder {
     memory: AnswerMemory,
     /// The charge for the data of the answer.
     parts: Option<OwnedSemaphorePermit>,
@@ -99,8 +99,8 @@ impl AnswerMemory {
     }
 
     /// Waits, for at most [`WAIT_MAX`], until the daemon may make the caller's answer.
-    pub(crate) async fn begin(&self) -> Result<Making, Refusal> {
-        Ok(Making {
+    pub(crate) async fn begin(&self) -> Result<AnswerBuilder, Refusal> {
+        Ok(AnswerBuilder {
             memory: self.clone(),
             parts: None,
             reserved: None,
@@ -193,7 +193,7 @@ impl AnswerMemory {
     }
 }
 
-impl Making {
+impl AnswerBuilder {
     /// Charges for this many bytes of the answer's data.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Refusal> {
         let charge = self.memory.take_of(&mut self.reserved, bytes)?;

@@ -38,7 +38,7 @@ struct Deadline(u128);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    place: Place,
+    place: Filed,
     /// The deadline of the zio, in two fields, because one integer would need a larger alignment.
     at: Instant,
     order: u64,
@@ -48,7 +48,7 @@ struct Entry {
 
 /// The place of a zio's deadline.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Filed {
     Nowhere,
     Run,
     Heap,
@@ -77,7 +77,7 @@ impl Deadlines {
         match self.entries.get(self.last as usize) {
             Some(last) if last.deadline() > deadline => {
                 self.heap.set(id.0, deadline);
-                self.entries[index].place = Place::Heap;
+                self.entries[index].place = Filed::Heap;
             }
             _ => self.append(id.0, order, at),
         }
@@ -86,7 +86,7 @@ impl Deadlines {
     #[inline]
     pub(crate) fn clear(&mut self, id: ZioId) {
         match self.entries.get(id.0 as usize).map(|entry| entry.place) {
-            None | Some(Place::Nowhere) => {}
+            None | Some(Filed::Nowhere) => {}
             Some(place) => self.take(id.0, place),
         }
     }
@@ -114,21 +114,21 @@ impl Deadlines {
         let run = self.entries.get(self.first as usize);
         let (id, place) = match (run.map(Entry::deadline), self.heap.peek()) {
             (Some(run), heap) if heap.is_none_or(|(heap, _)| run < heap) => {
-                (self.first, Place::Run)
+                (self.first, Filed::Run)
             }
-            (_, heap) => (heap?.1, Place::Heap),
+            (_, heap) => (heap?.1, Filed::Heap),
         };
         self.take(id, place);
         Some(ZioId(id))
     }
 
-    fn take(&mut self, id: u32, place: Place) {
+    fn take(&mut self, id: u32, place: Filed) {
         match place {
-            Place::Nowhere => {}
-            Place::Run => self.unlink(id),
-            Place::Heap => self.heap.remove(id),
+            Filed::Nowhere => {}
+            Filed::Run => self.unlink(id),
+            Filed::Heap => self.heap.remove(id),
         }
-        self.entries[id as usize].place = Place::Nowhere;
+        self.entries[id as usize].place = Filed::Nowhere;
         self.next = self.earliest();
     }
 
@@ -143,7 +143,7 @@ impl Deadlines {
     #[inline]
     fn append(&mut self, id: u32, order: u64, at: Instant) {
         self.entries[id as usize] = Entry {
-            place: Place::Run,
+            place: Filed::Run,
             at,
             order,
             ahead: self.last,
@@ -185,7 +185,7 @@ impl Default for Deadlines {
 
 impl Entry {
     const NOWHERE: Entry = Entry {
-        place: Place::Nowhere,
+        place: Filed::Nowhere,
         at: Instant::NEVER,
         order: 0,
         ahead: NOBODY,

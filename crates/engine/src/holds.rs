@@ -15,12 +15,12 @@ pub struct Holds {
     lateness: Option<Box<Histogram>>,
     /// The lateness of holds that were late mostly because the host had stopped the driver.
     stopped: Option<Box<Histogram>>,
-    asked: Asked,
+    asked: Requested,
 }
 
 /// The service times that have been requested so far.
 #[derive(Clone, Debug, Default)]
-enum Asked {
+enum Requested {
     #[default]
     Nothing,
     Always(Duration),
@@ -38,7 +38,7 @@ impl Holds {
     #[inline]
     pub(crate) fn record(&mut self, service: Duration, late: Duration) {
         match self.asked {
-            Asked::Always(constant) if constant == service => {}
+            Requested::Always(constant) if constant == service => {}
             _ => self.record_service(service, late),
         }
         let lateness = self.lateness.get_or_insert_default();
@@ -50,15 +50,15 @@ impl Holds {
     #[inline(never)]
     fn record_service(&mut self, service: Duration, late: Duration) {
         let various = match &mut self.asked {
-            Asked::Nothing => {
-                self.asked = Asked::Always(service);
+            Requested::Nothing => {
+                self.asked = Requested::Always(service);
                 return;
             }
-            Asked::Always(_) => {
-                self.asked = Asked::Various(self.various());
+            Requested::Always(_) => {
+                self.asked = Requested::Various(self.various());
                 return self.record_service(service, late);
             }
-            Asked::Various(various) => various,
+            Requested::Various(various) => various,
         };
         various.requested.record(service.as_nanos());
         various.achieved.record((service + late).as_nanos());
@@ -74,16 +74,16 @@ impl Holds {
     /// Adds the holds of other zios.
     pub(crate) fn merge(&mut self, other: &Holds) {
         self.asked = match (&self.asked, &other.asked) {
-            (asked, Asked::Nothing) | (Asked::Nothing, asked) => asked.clone(),
-            (Asked::Always(constant), Asked::Always(same)) if constant == same => {
-                Asked::Always(*constant)
+            (asked, Requested::Nothing) | (Requested::Nothing, asked) => asked.clone(),
+            (Requested::Always(constant), Requested::Always(same)) if constant == same => {
+                Requested::Always(*constant)
             }
             _ => {
                 let mut various = self.various();
                 let more = other.various();
                 various.requested.merge(&more.requested);
                 various.achieved.merge(&more.achieved);
-                Asked::Various(various)
+                Requested::Various(various)
             }
         };
         for (mine, more) in [
@@ -109,9 +109,9 @@ impl Holds {
     pub fn requested(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {
-            Asked::Nothing => return None,
-            Asked::Always(service) => Histogram::of(service.as_nanos(), lateness.count()),
-            Asked::Various(various) => various.requested.clone(),
+            Requested::Nothing => return None,
+            Requested::Always(service) => Histogram::of(service.as_nanos(), lateness.count()),
+            Requested::Various(various) => various.requested.clone(),
         })
     }
 
@@ -121,9 +121,9 @@ impl Holds {
     pub fn achieved(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {
-            Asked::Nothing => return None,
-            Asked::Always(service) => lateness.shifted(service.as_nanos()),
-            Asked::Various(various) => various.achieved.clone(),
+            Requested::Nothing => return None,
+            Requested::Always(service) => lateness.shifted(service.as_nanos()),
+            Requested::Various(various) => various.achieved.clone(),
         })
     }
 

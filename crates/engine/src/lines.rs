@@ -18,7 +18,7 @@ pub(crate) struct Line {
 #[derive(Debug)]
 pub(crate) struct Lines<T> {
     /// The zios, by id.
-    places: Vec<Place<T>>,
+    places: Vec<Node<T>>,
     /// How many zios stand in the lines.
     count: u32,
     /// How many zios the lines have looked at.
@@ -26,7 +26,7 @@ pub(crate) struct Lines<T> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place<T> {
+struct Node<T> {
     ahead: u32,
     behind: u32,
     /// `None` if the zio stands in no line.
@@ -153,14 +153,14 @@ impl<T: Copy> Lines<T> {
     fn insert(&mut self, line: &mut Line, ahead: u32, behind: u32, id: ZioId, value: T) {
         let at = id.0 as usize;
         if self.places.len() <= at {
-            self.places.resize_with(at + 1, || Place {
+            self.places.resize_with(at + 1, || Node {
                 ahead: NOBODY,
                 behind: NOBODY,
                 value: None,
             });
         }
         self.count += 1;
-        self.places[at] = Place {
+        self.places[at] = Node {
             ahead,
             behind,
             value: Some(value),

@@ -25,7 +25,7 @@ use crate::message::Message;
 use crate::prober::{self, Readings};
 use crate::quota::cpu_quota;
 use crate::shard::{Parts, Shard};
-use crate::store::{self, Adoption, OpenDevices, Pool, Store, StoreError};
+use crate::store::{self, Adoption, OpenDevices, Store, StoreError, Workers};
 
 /// The reason that a server did not start. In that case none of its threads keeps running.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +99,7 @@ impl Server {
         let files = config.disks.iter().zip(&opened);
         let adoptions = files.filter_map(|(disk, opened)| Adoption::of(disk, opened));
         let adoptions = adoptions.collect();
-        let pool = Arc::new(Pool::new(STORE_THREADS)?);
+        let pool = Arc::new(Workers::new(STORE_THREADS)?);
         let spins = config.spin == Spin::Auto && cpu_quota().is_none();
         let Dealt {
             shards: built,
@@ -241,7 +241,7 @@ fn start_shard(
     mut built: Built,
     disks: &[&str],
     recorder: Recorder,
-    pool: &Arc<Pool>,
+    pool: &Arc<Workers>,
     spins: bool,
 ) -> io::Result<(Running<Message, bool>, Arc<Readings>)> {
     built.engine.record_events(true);

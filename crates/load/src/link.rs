@@ -19,7 +19,7 @@ pub(super) struct Link {
     block: u32,
     verify: bool,
     /// The requests in flight. The index of a request is its cookie.
-    asked: Vec<Asked>,
+    asked: Vec<Request>,
     free: Vec<u32>,
     /// Cookies of requests that have not been sent.
     queue: VecDeque<u32>,
@@ -29,7 +29,7 @@ pub(super) struct Link {
 }
 
 #[derive(Clone, Copy)]
-struct Asked {
+struct Request {
     op: Op,
     offset: u64,
     start: Instant,
@@ -62,7 +62,7 @@ impl Link {
 
     /// Queues a request.
     pub(super) fn begin(&mut self, op: Op, offset: u64, start: Instant) {
-        let asked = Asked { op, offset, start };
+        let asked = Request { op, offset, start };
         let cookie = self.free.pop().unwrap_or(self.asked.len() as u32);
         match self.asked.get_mut(cookie as usize) {
             Some(place) => *place = asked,
@@ -93,7 +93,7 @@ impl Link {
         while self.unsent.len() < SEND_LENGTH
             && let Some(cookie) = self.queue.pop_front()
         {
-            let Asked { op, offset, .. } = self.asked[cookie as usize];
+            let Request { op, offset, .. } = self.asked[cookie as usize];
             let (command, offset, length) = match op {
                 Op::Write => (command::WRITE, offset, self.block),
                 Op::Flush => (command::FLUSH, 0, 0),

@@ -26,7 +26,7 @@ pub struct Tally {
     by: Option<Dimension>,
     measure: Option<Dimension>,
     counts_only: bool,
-    places: HashMap<Key, Place, RandomState>,
+    places: HashMap<Key, CountIndex, RandomState>,
     /// The counts of each place.
     counted: Vec<Counted>,
     parts: Parts,
@@ -48,7 +48,7 @@ struct Key {
 
 /// An index into the counts.
 #[derive(Clone, Copy, Debug)]
-struct Place(usize);
+struct CountIndex(usize);
 
 /// The facts that a tally keeps about I/Os with the same names, until it is cleared.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +56,7 @@ pub struct Alike {
     /// Whether the I/Os' names meet the predicates.
     is_selected: Option<bool>,
     /// The place of these I/Os in the counts, if their names alone decide it.
-    place: Option<Place>,
+    place: Option<CountIndex>,
 }
 
 /// The counts of a place. Because a histogram takes 10 KiB, it is allocated only when its first value is
@@ -184,7 +184,7 @@ impl Tally {
     /// single I/Os, such as their latencies: see [`Question::needs`].
     pub fn add_counts(&mut self, like: &FinishedIo, count: u64, bytes: u64) {
         if self.predicates.select_names(like) {
-            let Place(place) = self.place(like);
+            let CountIndex(place) = self.place(like);
             self.counted[place].completed += count;
             self.counted[place].bytes += bytes;
         }
@@ -196,7 +196,7 @@ impl Tally {
         if !self.predicates.select(like) {
             return;
         }
-        let Place(place) = self.place(like);
+        let CountIndex(place) = self.place(like);
         self.counted[place].merge(&Counted {
             completed: latencies.count(),
             bytes,
@@ -205,15 +205,15 @@ impl Tally {
         });
     }
 
-    fn place(&mut self, io: &FinishedIo) -> Place {
+    fn place(&mut self, io: &FinishedIo) -> CountIndex {
         let key = self.key(io);
         self.place_of(key)
     }
 
-    fn place_of(&mut self, key: Key) -> Place {
+    fn place_of(&mut self, key: Key) -> CountIndex {
         *self.places.entry(key).or_insert_with(|| {
             self.counted.push(Counted::default());
-            Place(self.counted.len() - 1)
+            CountIndex(self.counted.len() - 1)
         })
     }
 
@@ -263,9 +263,9 @@ impl Tally {
     /// Adds up the counts of ranges of offsets that have become one range.
     fn merge_ranges(&mut self, doublings: u32) {
         let counted = std::mem::take(&mut self.counted);
-        for (key, Place(place)) in std::mem::take(&mut self.places) {
+        for (key, CountIndex(place)) in std::mem::take(&mut self.places) {
             let part = key.part.merged(doublings);
-            let Place(merged) = self.place_of(Key { part, ..key });
+            let CountIndex(merged) = self.place_of(Key { part, ..key });
             self.counted[merged].merge(&counted[place]);
         }
     }
@@ -290,14 +290,14 @@ impl Tally {
         let letters = |key: &Key| key.letters.map(|letters| self.parts.names.of(letters));
         own.sort_unstable_by_key(|(key, _)| (letters(key), key.kind, key.part));
         own.into_iter()
-            .map(|(key, Place(place))| self.op(key, &self.counted[*place]))
+            .map(|(key, CountIndex(place))| self.op(key, &self.counted[*place]))
             .collect()
     }
 
     /// The I/Os of each value, over all devices and types, in no order. Unlike [`Tally::ops`], this function
     /// copies no histograms.
     pub fn values(&self) -> impl Iterator<Item = OfValue<'_>> {
-        self.places.iter().map(|(key, Place(place))| {
+        self.places.iter().map(|(key, CountIndex(place))| {
             let counted = &self.counted[*place];
             OfValue {
                 value: self.value(key),

@@ -79,7 +79,7 @@ pub struct Gone {
 
 /// The place of an I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Belongs {
     /// It belongs to the device with this name.
     Of(Arc<str>),
     /// It belongs to a device that is not watched, or not to any known device.
@@ -275,7 +275,7 @@ impl Roster {
     }
 
     /// The device of an I/O. Until the device appeared, its number belonged to an earlier disk.
-    pub(crate) fn place(&self, io: &Io) -> Place {
+    pub(crate) fn place(&self, io: &Io) -> Belongs {
         let is_flush = io.rwbs.operation() == b'F';
         let mut all = self.all_of(io.device, io.sector, is_flush).peekable();
         while let Some(one) = all.next() {
@@ -286,16 +286,16 @@ impl Roster {
                 .map_or(0, |earlier| earlier.gone_ns.min(found_ns));
             if io.begun_ns() >= began_ns {
                 return if one.is_watched {
-                    Place::Of(Arc::clone(&one.name))
+                    Belongs::Of(Arc::clone(&one.name))
                 } else {
-                    Place::Elsewhere
+                    Belongs::Elsewhere
                 };
             }
             if io.completed_ns > absent_ns {
-                return Place::Undecided;
+                return Belongs::Undecided;
             }
         }
-        Place::Elsewhere
+        Belongs::Elsewhere
     }
 
     /// Decides for the I/Os of one disk number that ran while a disk was replaced: those before the longest

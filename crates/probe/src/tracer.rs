@@ -12,7 +12,7 @@ use crate::io::{Io, Owner};
 use crate::options::Options;
 use crate::pairing::Pairing;
 use crate::record::{Entry, Record, What};
-use crate::roster::{Place, Roster};
+use crate::roster::{Belongs, Roster};
 use crate::tasks::Tasks;
 use crate::tracefs::decoder::Decoder;
 use crate::tracefs::events::{self, filtered};
@@ -177,9 +177,9 @@ impl Tracer {
                 };
                 if let Some(io) = pairing.take(record, owner) {
                     match roster.place(&io) {
-                        Place::Of(name) => give(&name, &io),
-                        Place::Undecided => undecided.push(io),
-                        Place::Elsewhere => {}
+                        Belongs::Of(name) => give(&name, &io),
+                        Belongs::Undecided => undecided.push(io),
+                        Belongs::Elsewhere => {}
                     }
                 }
             }

@@ -20,7 +20,7 @@ use crate::error::{Flaw, RecordingError};
 use crate::pages::{CheckedPages, Chunk};
 use crate::seal::{self, FOOTER_MAX};
 use crate::table::{GROUP_ROWS, Table};
-use crate::unpack::{Asked, unpack};
+use crate::unpack::{WantedRows, unpack};
 
 /// A file of a table. The file's footer is in memory, but its rows are not.
 pub(crate) struct TableFile {
@@ -263,7 +263,7 @@ impl TableFile {
         };
         let column = &self.table.columns[column];
         if column.is_named {
-            let asked = Asked { rows, some: asked };
+            let asked = WantedRows { rows, some: asked };
             return unpack(&mut pages, asked, column, loaded, scratch);
         }
         let description = chunk.column_descr_ptr();

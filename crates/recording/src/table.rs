@@ -26,8 +26,8 @@ pub(crate) const GROUP_ROWS: usize = 1 << 15;
 macro_rules! columns {
     ($table:ident: $($(#[$doc:meta])+ $name:ident = $column:expr;)+) => {
         #[allow(clippy::upper_case_acronyms, non_camel_case_types)]
-        enum Place { $($name),+ }
-        $($(#[$doc])+ #[allow(unreachable_pub)] pub const $name: usize = Place::$name as usize;)+
+        enum ColumnIndex { $($name),+ }
+        $($(#[$doc])+ #[allow(unreachable_pub)] pub const $name: usize = ColumnIndex::$name as usize;)+
         pub(crate) const $table: &[Column] = &[$($column),+];
     };
 }

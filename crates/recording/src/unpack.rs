@@ -13,7 +13,7 @@ use crate::table::{Cell, Column};
 
 /// The rows that a caller asks for in a column.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct WantedRows<'a> {
     /// The number of rows.
     pub(crate) rows: usize,
     /// The rows that are needed, in ascending order; `None` for all rows.
@@ -23,7 +23,7 @@ pub(crate) struct Asked<'a> {
 /// Reads the pages of a column.
 pub(crate) fn unpack(
     pages: &mut impl PageReader,
-    asked: Asked<'_>,
+    asked: WantedRows<'_>,
     column: &Column,
     loaded: &mut Loaded,
     scratch: &mut Scratch,

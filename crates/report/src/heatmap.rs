@@ -9,7 +9,7 @@ use dashpot_observe::{
     DeviceInterval, Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all,
 };
 use dashpot_text::chart::{Screen, heat_svg, heat_text};
-use dashpot_text::heatmap::{Column, HeatMap};
+use dashpot_text::heatmap::{HeatColumn, HeatMap};
 use dashpot_text::surface::{Pictures, Surface};
 
 use crate::report::{Page, Pages, Report};
@@ -37,7 +37,7 @@ pub struct HeatmapReport {
 
 /// The newest column, if there is one, and the picture, if the report draws it now.
 struct Drawn {
-    column: Option<Column>,
+    column: Option<HeatColumn>,
     picture: String,
 }
 
@@ -97,7 +97,7 @@ impl Report for HeatmapReport {
 }
 
 impl HeatmapReport {
-    fn column(&self, seen: &Seen) -> Column {
+    fn column(&self, seen: &Seen) -> HeatColumn {
         let devices: Vec<&DeviceInterval> = seen.summed(self.layer).collect();
         let mut latencies = Histogram::default();
         let ops = devices.iter().flat_map(|interval| &interval.ops);
@@ -108,7 +108,7 @@ impl HeatmapReport {
         let length = seen.length();
         let start_ns = seen.at_ns.saturating_sub(length.elapsed.as_nanos() as u64);
         let elapsed = elapsed_of_all(devices.iter().copied());
-        Column::new(&latencies, start_ns, elapsed, in_flight_of_all(devices))
+        HeatColumn::new(&latencies, start_ns, elapsed, in_flight_of_all(devices))
             .lasting(&length)
             .without(seen.lost)
             .beside(seen.unplaced)

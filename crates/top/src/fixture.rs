@@ -5,7 +5,7 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleLevel, Traffic, TxgState, TxgStats};
 use dashpot_engine::{Duration, Instant};
 use dashpot_observe::{InFlight, Layer};
-use dashpot_text::heatmap::Column;
+use dashpot_text::heatmap::HeatColumn;
 use serde_json::json;
 
 use crate::frame::{ClientFrame, Condition, DiskFrame, Done, Frame, Moment, PoolFrame};
@@ -188,7 +188,7 @@ fn done(reads: f64, writes: f64, flushes: f64, spread: &[(u64, u64)]) -> Done {
         p50_ns: latencies.quantile(500_000),
         p99_ns: latencies.quantile(990_000),
         max_ns: latencies.max(),
-        heat: Column::new(
+        heat: HeatColumn::new(
             &latencies,
             0,
             std::time::Duration::from_secs(1),

@@ -7,7 +7,7 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleLevel, Traffic, TxgStats};
 use dashpot_engine::{Duration, Instant, Op};
 use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, OpInterval, percentile};
-use dashpot_text::heatmap::Column;
+use dashpot_text::heatmap::HeatColumn;
 
 /// A frame. If the frame ends an interval, it also has the figures of that interval.
 #[derive(Clone, Default)]
@@ -106,7 +106,7 @@ pub(crate) struct Done {
     pub(crate) p50_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
     pub(crate) max_ns: Option<u64>,
-    pub(crate) heat: Column,
+    pub(crate) heat: HeatColumn,
 }
 
 /// The clients' writes per second: operations and bytes, zeroes and trims included, as `zpool-iostat` and
@@ -147,7 +147,7 @@ impl Done {
             p50_ns: percentile(&latencies, 500_000),
             p99_ns: percentile(&latencies, 990_000),
             max_ns: latencies.max(),
-            heat: Column::new(&latencies, 0, elapsed, InFlight::default()),
+            heat: HeatColumn::new(&latencies, 0, elapsed, InFlight::default()),
         })
     }
 }

@@ -9,17 +9,17 @@ use crate::frame::Done;
 /// The last intervals of a disk, the oldest first.
 #[derive(Clone, Default)]
 pub(crate) struct History {
-    columns: VecDeque<Column>,
+    columns: VecDeque<IntervalFigures>,
 }
 
 /// The figures of one interval.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub(crate) struct IntervalFigures {
     pub(crate) per_second: u64,
     /// The p99 of the interval. With fewer than 100 I/Os, it is the largest latency, which is the p99 by
     /// nearest rank.
     pub(crate) p99_ns: Option<u64>,
-    pub(crate) heat: heatmap::Column,
+    pub(crate) heat: heatmap::HeatColumn,
 }
 
 impl History {
@@ -27,7 +27,7 @@ impl History {
         if self.columns.len() == COLUMNS_MAX {
             self.columns.pop_front();
         }
-        self.columns.push_back(Column {
+        self.columns.push_back(IntervalFigures {
             per_second: done.all.round() as u64,
             p99_ns: done.p99_ns.or(done.max_ns),
             heat: done.heat.clone(),
@@ -35,7 +35,7 @@ impl History {
     }
 
     /// The last intervals, at most `room`, the oldest first.
-    pub(crate) fn last(&self, room: usize) -> impl ExactSizeIterator<Item = &Column> {
+    pub(crate) fn last(&self, room: usize) -> impl ExactSizeIterator<Item = &IntervalFigures> {
         let skipped = self.columns.len().saturating_sub(room);
         self.columns.range(skipped..)
     }

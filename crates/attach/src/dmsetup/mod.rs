@@ -20,7 +20,7 @@ use dashpot_rules::dm::{Table, Word, parse_table};
 use dashpot_sources::Stop;
 
 use self::mapped::Mapped;
-use crate::attach::{Wish, attach_disk};
+use crate::attach::{AttachRequest, attach_disk};
 use crate::detach::{Fails, detach_all_of};
 use crate::stale::clean_quietly;
 use crate::tool::check_root;
@@ -74,7 +74,7 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     reclaim::protect();
     new.start(table, &|| stop.is_set())?;
     let client = new.client()?;
-    let wish = Wish {
+    let wish = AttachRequest {
         disk: name,
         with: With::Auto,
         linked: false,

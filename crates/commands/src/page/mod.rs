@@ -14,7 +14,7 @@ use dashpot_daemon::http::{HttpListener, Manners, Memory, page_router};
 use dashpot_rules::{Address, Listen};
 use tokio::sync::oneshot;
 
-use super::door::Door;
+use super::endpoint::Endpoint;
 
 pub use kernel::KernelWatch;
 pub(crate) use recording::RecordedMemory;
@@ -40,7 +40,7 @@ impl Page {
             .enable_all()
             .build()?;
         let listener = runtime.block_on(HttpListener::bind("--page", &address))?;
-        let door = Door::new(&listener, args.allow_host.clone(), None)?;
+        let door = Endpoint::new(&listener, args.allow_host.clone(), None)?;
         let router = page_router(memory, door.access.clone());
         let url = door.page.clone();
         let (stop, stopped) = oneshot::channel();

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use dashpot_engine::{CLIENTS_TOLD_APART, ClientId};
 
 /// The index of a client with a separate count; [`OTHERS`] for all others.
-pub(super) type Place = u8;
+pub(super) type ClientIndex = u8;
 
 /// The place of all clients that are not counted separately.
-pub(super) const OTHERS: Place = CLIENTS_TOLD_APART;
+pub(super) const OTHERS: ClientIndex = CLIENTS_TOLD_APART;
 
 /// The client that an id in events stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Client {
-    pub(super) place: Place,
+    pub(super) place: ClientIndex,
     /// A number that, unlike an id or a place, is never used again; or [`NOBODY`].
     pub(super) number: u32,
 }
@@ -61,16 +61,16 @@ impl Clients {
 
     /// The place at which the next client with this name is counted, and whether another client must give up
     /// that place and count as one of [`OTHERS`] from now on.
-    pub(super) fn place_for(&self, name: &str) -> (Place, bool) {
+    pub(super) fn place_for(&self, name: &str) -> (ClientIndex, bool) {
         if let Some(at) = self.counted.iter().position(|client| &*client.name == name) {
-            return (at as Place, false);
+            return (at as ClientIndex, false);
         }
         if self.counted.len() < usize::from(OTHERS) {
-            return (self.counted.len() as Place, false);
+            return (self.counted.len() as ClientIndex, false);
         }
         let quiet = self.counted.iter().enumerate();
         let quiet = quiet.min_by_key(|(_, client)| client.active);
-        (quiet.map_or(OTHERS, |(at, _)| at as Place), true)
+        (quiet.map_or(OTHERS, |(at, _)| at as ClientIndex), true)
     }
 
     /// Makes `id` stand for a client with this name, counted at `place`.
@@ -78,7 +78,7 @@ impl Clients {
         &mut self,
         id: ClientId,
         name: Arc<str>,
-        place: Place,
+        place: ClientIndex,
         number: u32,
         second: u64,
     ) {
@@ -99,7 +99,7 @@ impl Clients {
     }
 
     /// Counts the present clients at `place` as [`OTHERS`] from now on, except the client with this `number`.
-    fn count_with_others(&mut self, place: Place, number: u32) {
+    fn count_with_others(&mut self, place: ClientIndex, number: u32) {
         for present in &mut self.present {
             if present.place == place && present.number != number {
                 present.place = OTHERS;
@@ -108,14 +108,14 @@ impl Clients {
     }
 
     /// Notes that a client at a place is active.
-    pub(super) fn touch(&mut self, place: Place, second: u64) {
+    pub(super) fn touch(&mut self, place: ClientIndex, second: u64) {
         if let Some(counted) = self.counted.get_mut(usize::from(place)) {
             counted.active.0 = counted.active.0.max(second);
         }
     }
 
     /// The name of the client at a place.
-    pub(super) fn name(&self, place: Place) -> Arc<str> {
+    pub(super) fn name(&self, place: ClientIndex) -> Arc<str> {
         let counted = self.counted.get(usize::from(place));
         counted.map_or_else(|| "other".into(), |client| Arc::clone(&client.name))
     }

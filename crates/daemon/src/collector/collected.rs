@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dashpot_engine::{ClientId, Op};
 use dashpot_export::{DeviceId, EventRecord, FinishedZio};
 
-use super::clients::{Clients, OTHERS, Place};
+use super::clients::{ClientIndex, Clients, OTHERS};
 use super::open::{Cell, Open};
 use super::recent::{Copied, Recent};
 use super::seconds::{SecondCell, SecondCells, Seconds, Steps};
@@ -17,7 +17,7 @@ use super::tally::{Measured, Tally};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The I/O of a client, by the client's place.
-    Client(Place),
+    Client(ClientIndex),
     /// Zios of 0 bytes (`None`), or of at least this power of two and less than the next.
     Size(Option<u8>),
 }
@@ -140,7 +140,7 @@ impl Collected {
     }
 
     /// Moves the counts of a client's place to [`OTHERS`].
-    fn count_with_others(&mut self, device: DeviceId, place: Place) {
+    fn count_with_others(&mut self, device: DeviceId, place: ClientIndex) {
         if self.open.has_client(device, place) {
             self.settle();
         }
@@ -169,7 +169,7 @@ impl Collected {
     }
 
     /// The name of the client at a place of a device.
-    pub fn client(&self, device: DeviceId, place: Place) -> Arc<str> {
+    pub fn client(&self, device: DeviceId, place: ClientIndex) -> Arc<str> {
         self.clients[device.index()].name(place)
     }
 

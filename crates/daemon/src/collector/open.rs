@@ -3,7 +3,7 @@
 use dashpot_engine::Op;
 use dashpot_export::DeviceId;
 
-use super::clients::Place;
+use super::clients::ClientIndex;
 use super::tally::Counting;
 
 /// A kind of zio: the zios with the same device, client, size class and operation. They are all counted
@@ -11,7 +11,7 @@ use super::tally::Counting;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) device: DeviceId,
-    pub(super) client: Place,
+    pub(super) client: ClientIndex,
     /// The exponent of the greatest power of two that is not above the length; `None` for length 0.
     pub(super) size: Option<u8>,
     pub(super) op: Op,
@@ -100,7 +100,7 @@ impl Open {
     }
 
     /// Whether there are any counts of a client.
-    pub(super) fn has_client(&self, device: DeviceId, client: Place) -> bool {
+    pub(super) fn has_client(&self, device: DeviceId, client: ClientIndex) -> bool {
         let of_client = |cell: &Cell| (cell.device, cell.client) == (device, client);
         self.cells.iter().any(of_client)
     }

@@ -248,10 +248,10 @@ mod tests {
     }
 
     /// The other end of a [`Queue`], by which tests connect.
-    struct Door(mpsc::UnboundedSender<DuplexStream>);
+    struct Listener(mpsc::UnboundedSender<DuplexStream>);
 
-    impl Door {
-        fn open(manners: Manners) -> Door {
+    impl Listener {
+        fn open(manners: Manners) -> Listener {
             let (send, receive) = mpsc::unbounded_channel();
             let crash = async |_: Body<Crash>| "lost";
             let know = async |Extension(guest): Extension<Arc<Guest>>| {
@@ -263,7 +263,7 @@ mod tests {
                 .route("/crash", post(crash))
                 .route("/know", get(know));
             tokio::spawn(answer(Queue(receive), router, manners));
-            Door(send)
+            Listener(send)
         }
 
         fn connect(&self) -> DuplexStream {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn connect() -> DuplexStream {
-        Door::open(Manners::Trusted).connect()
+        Listener::open(Manners::Trusted).connect()
     }
 
     async fn ask(client: &mut DuplexStream, path: &str) -> String {
@@ -295,7 +295,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stranger_has_one_request_and_a_known_guest_has_many() {
-        let door = Door::open(Manners::OneRequestUntilKnown);
+        let door = Listener::open(Manners::OneRequestUntilKnown);
         let mut stranger = door.connect();
         let said = ask(&mut stranger, "/").await;
         assert!(said.contains("connection: close"), "{said}");
@@ -305,14 +305,14 @@ mod tests {
             let said = ask(&mut known, path).await;
             assert!(!said.contains("connection: close"), "{said}");
         }
-        let mut trusted = Door::open(Manners::Trusted).connect();
+        let mut trusted = Listener::open(Manners::Trusted).connect();
         ask(&mut trusted, "/").await;
         ask(&mut trusted, "/").await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn silent_strangers_go_when_others_come_or_their_time_is_up() {
-        let door = Door::open(Manners::OneRequestUntilKnown);
+        let door = Listener::open(Manners::OneRequestUntilKnown);
         let mut known = door.connect();
         ask(&mut known, "/know").await;
         let mut guests: Vec<DuplexStream> = (0..=STRANGERS).map(|_| door.connect()).collect();

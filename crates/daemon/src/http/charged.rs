@@ -9,8 +9,8 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use dashpot_api::{Bucket, HoldLatency, LatencyHistogram, OpLatency, Rule, RuleLatency};
 
-use super::statistics::Asked;
-use crate::answers::Making;
+use super::statistics::StatisticSource;
+use crate::answers::AnswerBuilder;
 use crate::{Daemon, Refusal};
 
 /// An answer of JSON.
@@ -23,12 +23,12 @@ impl IntoResponse for JsonAnswer {
 }
 
 /// Data for an answer, which is charged for the memory that the data takes.
-pub(super) trait Weighed {
+pub(super) trait HeapSize {
     /// Roughly how much memory the data takes.
     fn bytes(&self) -> usize;
 }
 
-impl Weighed for Rule {
+impl HeapSize for Rule {
     fn bytes(&self) -> usize {
         let words = [&self.name, &self.pool, &self.fields.client];
         let words = words.into_iter().flatten().chain([&self.rule]);
@@ -36,13 +36,13 @@ impl Weighed for Rule {
     }
 }
 
-impl Weighed for LatencyHistogram {
+impl HeapSize for LatencyHistogram {
     fn bytes(&self) -> usize {
         size_of::<LatencyHistogram>() + self.buckets.len() * size_of::<Bucket>()
     }
 }
 
-impl Weighed for HoldLatency {
+impl HeapSize for HoldLatency {
     fn bytes(&self) -> usize {
         let latencies = [
             &self.requested,
@@ -50,38 +50,44 @@ impl Weighed for HoldLatency {
             &self.lateness,
             &self.stopped,
         ];
-        latencies.map(Weighed::bytes).iter().sum()
+        latencies.map(HeapSize::bytes).iter().sum()
     }
 }
 
-impl Weighed for RuleLatency {
+impl HeapSize for RuleLatency {
     fn bytes(&self) -> usize {
         let holds = std::iter::once(&self.holds).chain(&self.since_update);
-        self.rule.bytes() + holds.map(Weighed::bytes).sum::<usize>()
+        self.rule.bytes() + holds.map(HeapSize::bytes).sum::<usize>()
     }
 }
 
-impl Weighed for OpLatency {
+impl HeapSize for OpLatency {
     fn bytes(&self) -> usize {
         let latencies = [&self.total, &self.disk, &self.lateness].into_iter();
-        let latencies = latencies.chain(&self.store).map(Weighed::bytes);
+        let latencies = latencies.chain(&self.store).map(HeapSize::bytes);
         size_of::<OpLatency>() + latencies.sum::<usize>()
     }
 }
 
 /// Waits until it is the caller's turn for an answer.
-impl FromRequestParts<Arc<Daemon>> for Making {
+impl FromRequestParts<Arc<Daemon>> for AnswerBuilder {
     type Rejection = Refusal;
 
-    async fn from_request_parts(_: &mut Parts, daemon: &Arc<Daemon>) -> Result<Making, Refusal> {
+    async fn from_request_parts(
+        _: &mut Parts,
+        daemon: &Arc<Daemon>,
+    ) -> Result<AnswerBuilder, Refusal> {
         daemon.answers().begin().await
     }
 }
 
-impl FromRequestParts<Arc<dyn Asked>> for Making {
+impl FromRequestParts<Arc<dyn StatisticSource>> for AnswerBuilder {
     type Rejection = Refusal;
 
-    async fn from_request_parts(_: &mut Parts, asked: &Arc<dyn Asked>) -> Result<Making, Refusal> {
+    async fn from_request_parts(
+        _: &mut Parts,
+        asked: &Arc<dyn StatisticSource>,
+    ) -> Result<AnswerBuilder, Refusal> {
         asked.answers().begin().await
     }
 }

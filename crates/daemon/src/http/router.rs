@@ -15,7 +15,7 @@ use super::error::{refuse, with_whole_body};
 use super::routes::{
     disks, events, expect, meta, pools, rules, seconds, statistics, status, volumes,
 };
-use super::statistics::{Asked, Viewed};
+use super::statistics::{StatisticSource, Viewed};
 use super::{openapi, page};
 use crate::Daemon;
 use crate::http::memory::Memory;
@@ -77,7 +77,7 @@ pub fn page_router(memory: Arc<dyn Memory>, access: Option<Arc<Access>>) -> Rout
 }
 
 /// The page, and the statistics that it asks for.
-fn of_any_source(asked: Arc<dyn Asked>) -> Router {
+fn of_any_source(asked: Arc<dyn StatisticSource>) -> Router {
     let router = Router::new()
         .route("/", get(page::index))
         .route("/healthz", get(meta::healthz))

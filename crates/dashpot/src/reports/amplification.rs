@@ -5,10 +5,10 @@ use dashpot_report::amplification::AmplificationReport;
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Over};
+use super::asked::{Over, ReportRequest};
 use super::iostat::schedule;
 
-impl Asked for AmplificationArgs {
+impl ReportRequest for AmplificationArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         let (_, pace) = self.pools.and_pace()?;
         Ok(Box::new(AmplificationReport {

@@ -10,7 +10,7 @@ use dashpot_rules::{ApiAddress, ParseError};
 use dashpot_sources::{Recorded, Source, Target};
 
 /// A report, and the user's choices about it.
-pub(crate) trait Asked {
+pub(crate) trait ReportRequest {
     /// The report over these devices.
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError>;
 

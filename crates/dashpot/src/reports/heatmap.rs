@@ -10,9 +10,9 @@ use dashpot_report::report::Report;
 use dashpot_rules::{ParseError, format_ops};
 use dashpot_text::heatmap::{Crop, HeatMap};
 
-use super::asked::{Asked, Over, check_memory};
+use super::asked::{Over, ReportRequest, check_memory};
 
-impl Asked for HeatmapArgs {
+impl ReportRequest for HeatmapArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         check_memory(over, &self.of.period, &self.pace, self.queued)?;
         let interval = self.pace.interval.unwrap_or(INTERVAL);

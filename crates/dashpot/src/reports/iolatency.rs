@@ -6,9 +6,9 @@ use dashpot_report::iolatency::{Boundary, IolatencyReport, Style};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Over, check_memory};
+use super::asked::{Over, ReportRequest, check_memory};
 
-impl Asked for IolatencyArgs {
+impl ReportRequest for IolatencyArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         check_memory(over, &self.of.period, &self.pace, self.queued)?;
         Ok(Box::new(IolatencyReport {

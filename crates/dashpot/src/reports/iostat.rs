@@ -7,9 +7,9 @@ use dashpot_report::iostat::{Columns, IostatReport};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Over, needs_recording};
+use super::asked::{Over, ReportRequest, needs_recording};
 
-impl Asked for IostatArgs {
+impl ReportRequest for IostatArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         if self.at.layer == Layer::Store {
             return Err(ParseError::new(

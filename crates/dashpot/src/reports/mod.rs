@@ -3,12 +3,12 @@
 
 mod amplification;
 mod asked;
-mod beside;
 mod diff;
 mod flat;
 mod heatmap;
 mod iolatency;
 mod iostat;
+mod notes;
 mod observe;
 mod out;
 mod quantize;
@@ -31,14 +31,14 @@ use dashpot_sources::{Recorded, Target, watch_recorded};
 
 use self::asked::refuse;
 
-pub(super) use asked::{Asked, Format, Over};
+pub(super) use asked::{Format, Over, ReportRequest};
 pub(super) use diff::diff;
 pub(super) use out::{Kept, Stdout};
 pub(super) use showing::{Files, Showing};
 pub(super) use stats::stats;
 
 /// The report that the user's options describe.
-pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
+pub(super) fn asked(kind: &ReportKind) -> &dyn ReportRequest {
     match kind {
         ReportKind::Iolatency(args) => args,
         ReportKind::Iostat(args) => args,

@@ -18,9 +18,9 @@ use dashpot_report::report::Report;
 use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
 use dashpot_sources::{Recorded, Source, Target};
 
-use super::asked::{Asked, Over, needs_recording};
+use super::asked::{Over, ReportRequest, needs_recording};
 
-impl Asked for ObserveArgs {
+impl ReportRequest for ObserveArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         self.page_at.check(self.page, self.metrics.is_some())?;
         needs_recording(over, &self.period)?;

@@ -7,9 +7,9 @@ use dashpot_report::quantize::QuantizeReport;
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Over};
+use super::asked::{Over, ReportRequest};
 
-impl Asked for QuantizeArgs {
+impl ReportRequest for QuantizeArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         Ok(Box::new(QuantizeReport {
             layers: self.at.layers(),

@@ -10,7 +10,7 @@ use dashpot_report::report::{Pages, Report, Tells};
 use dashpot_sources::Source;
 use dashpot_text::surface::Surface;
 
-use super::beside::Beside;
+use super::notes::Notes;
 use super::out::Out;
 
 /// The files to which the report is also written.
@@ -27,7 +27,7 @@ pub(crate) struct Showing<O> {
     report: Box<dyn Report>,
     out: O,
     files: Files,
-    beside: Beside,
+    beside: Notes,
     /// Whether an interval has been shown.
     has_begun: bool,
 }
@@ -45,7 +45,7 @@ impl<O: Out> Showing<O> {
         let past = report.question().past;
         let each = !past.is_some_and(|Past { each_second, .. }| each_second);
         Showing {
-            beside: Beside::new(tells, out.whose(), each),
+            beside: Notes::new(tells, out.whose(), each),
             report,
             out,
             files,

@@ -8,9 +8,9 @@ use dashpot_report::snoop::{Lines, SnoopReport};
 use dashpot_rules::ParseError;
 use dashpot_sources::Target;
 
-use super::asked::{Asked, Over};
+use super::asked::{Over, ReportRequest};
 
-impl Asked for SnoopArgs {
+impl ReportRequest for SnoopArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         if self.at.layer == Layer::Store {
             return Err(ParseError::new(

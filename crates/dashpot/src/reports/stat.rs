@@ -7,9 +7,9 @@ use dashpot_report::report::Report;
 use dashpot_report::stat::StatReport;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Over, check_memory};
+use super::asked::{Over, ReportRequest, check_memory};
 
-impl Asked for StatArgs {
+impl ReportRequest for StatArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         check_memory(over, &self.of.period, &self.pace, false)?;
         let statistic = Statistic {

@@ -5,9 +5,9 @@ use dashpot_report::report::Report;
 use dashpot_report::txgs::TxgsReport;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Over};
+use super::asked::{Over, ReportRequest};
 
-impl Asked for TxgsArgs {
+impl ReportRequest for TxgsArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         Ok(Box::new(TxgsReport { wide: self.wide }))
     }

@@ -5,10 +5,10 @@ use dashpot_report::report::Report;
 use dashpot_report::zpool_iostat::{View, ZpoolIostatReport};
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Over};
+use super::asked::{Over, ReportRequest};
 use super::iostat::schedule;
 
-impl Asked for ZpoolIostatArgs {
+impl ReportRequest for ZpoolIostatArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         let (_, pace) = self.pools.and_pace()?;
         Ok(Box::new(ZpoolIostatReport {

@@ -19,7 +19,7 @@ pub(super) fn sample_interval(lasts: Duration) -> Duration {
 /// The latencies at the clients, side by side; empty if there were none.
 pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
     let mut text = String::new();
-    for group in groups(outcomes, Place::Client) {
+    for group in groups(outcomes, MeasuredAt::Client) {
         text += "\n";
         if !group.name.is_empty() {
             text += &format!("{}\n", group.name);
@@ -45,7 +45,7 @@ pub(super) fn check(directory: &Path) -> anyhow::Result<()> {
 
 /// Writes the pictures to a directory.
 pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> anyhow::Result<()> {
-    for place in [Place::Client, Place::Device] {
+    for place in [MeasuredAt::Client, MeasuredAt::Device] {
         for group in groups(outcomes, place) {
             let words = group.name.replace(['/', ' '], "-");
             let (of, dash) = if group.name.is_empty() {
@@ -54,8 +54,8 @@ pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> anyhow::Resul
                 (": ", "-")
             };
             let (title, file) = match place {
-                Place::Client => ("the clients", "latency".to_owned()),
-                Place::Device => (group.device, format!("latency-at-{}", group.kind())),
+                MeasuredAt::Client => ("the clients", "latency".to_owned()),
+                MeasuredAt::Device => (group.device, format!("latency-at-{}", group.kind())),
             };
             let chart = LatencyChart {
                 title: format!("Latency at {title}{of}{}", group.name),
@@ -97,7 +97,7 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
 
 /// The place where latencies are measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MeasuredAt {
     /// At the clients.
     Client,
     /// At the volumes and disks that the clients use.
@@ -123,7 +123,7 @@ impl Group<'_> {
 /// Divides the latencies into groups, one for each picture. With one lab, there is one group. With several
 /// labs, there is a group for each operation of each workload. The group has that operation's latencies in
 /// all labs, so its picture compares the labs.
-fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
+fn groups<'a>(outcomes: &'a [Outcome<'_>], place: MeasuredAt) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {
         for (workload, op) in workloads
@@ -131,11 +131,11 @@ fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
             .flat_map(|one| one.ops.iter().map(move |op| (one, op)))
         {
             let latencies = match place {
-                Place::Client => &op.client.histogram,
-                Place::Device => &op.device.histogram,
+                MeasuredAt::Client => &op.client.histogram,
+                MeasuredAt::Device => &op.device.histogram,
             };
             // At the clients, leave out operations that took no time.
-            let least = u64::from(place == Place::Client);
+            let least = u64::from(place == MeasuredAt::Client);
             if latencies.max().is_none_or(|max| max < least) {
                 continue;
             }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
 
 use self::handshaking::Handshaking;
-use self::pending::{Pending, Place};
+use self::pending::{Pending, Waiting};
 use crate::clock;
 use crate::connection_limit::ConnectionLimit;
 use crate::export::{ExportId, ExportInfo};
@@ -194,7 +194,7 @@ impl Acceptor {
 
     /// Hands a client to its shard after the handshake. Drops a client that has not chosen an
     /// export.
-    fn hand_over(&self, place: Place<Handshaking>) {
+    fn hand_over(&self, place: Waiting<Handshaking>) {
         let Handshaking {
             fd,
             permit,

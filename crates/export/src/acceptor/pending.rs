@@ -15,12 +15,12 @@ use dashpot_engine::{Duration, Instant};
 /// map is in the order in which the clients connected.
 #[derive(Debug)]
 pub(super) struct Pending<T> {
-    pending: BTreeMap<u64, Place<T>>,
+    pending: BTreeMap<u64, Waiting<T>>,
     next: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Place<T> {
+pub(super) struct Waiting<T> {
     came: Instant,
     pub(super) peer: String,
     pub(super) client: T,
@@ -48,7 +48,7 @@ impl<T> Pending<T> {
     /// Puts a client that has just connected into a place. The client gets the [next](Pending::next)
     /// number.
     pub(super) fn enter(&mut self, now: Instant, peer: String, client: T) {
-        let place = Place {
+        let place = Waiting {
             came: now,
             peer,
             client,
@@ -59,11 +59,11 @@ impl<T> Pending<T> {
 
     /// Takes a client out of its place, which becomes free. The caller may [put the client
     /// back](Pending::put_back).
-    pub(super) fn take(&mut self, id: u64) -> Option<Place<T>> {
+    pub(super) fn take(&mut self, id: u64) -> Option<Waiting<T>> {
         self.pending.remove(&id)
     }
 
-    pub(super) fn put_back(&mut self, id: u64, place: Place<T>) {
+    pub(super) fn put_back(&mut self, id: u64, place: Waiting<T>) {
         self.pending.insert(id, place);
     }
 

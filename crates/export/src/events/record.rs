@@ -70,7 +70,7 @@ pub struct FinishedZio {
     /// The client that sent the zio. For a zio of a pool's disk, this is the pool, or the volume for which
     /// the pool sent the zio.
     pub client: ClientId,
-    place: Place,
+    place: Origin,
     /// The operation of the zio.
     pub op: Op,
     /// Whether the zio had to be durable before the device acknowledged it.
@@ -86,7 +86,7 @@ pub struct FinishedZio {
 
 /// The layer that a zio belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Origin {
     /// A zio of a volume.
     Volume,
     /// A zio that a client sent to a disk.
@@ -100,13 +100,13 @@ enum Place {
     Sync,
 }
 
-impl Place {
-    fn of(event: &Event) -> Place {
+impl Origin {
+    fn of(event: &Event) -> Origin {
         match (event.device, event.class) {
-            (Device::Volume(_), _) => Place::Volume,
-            (_, Some(class)) => Place::Queue(class),
-            (_, None) if event.parent.is_some() => Place::Sync,
-            (_, None) => Place::Disk,
+            (Device::Volume(_), _) => Origin::Volume,
+            (_, Some(class)) => Origin::Queue(class),
+            (_, None) if event.parent.is_some() => Origin::Sync,
+            (_, None) => Origin::Disk,
         }
     }
 }
@@ -116,9 +116,9 @@ impl FinishedZio {
     #[inline]
     pub fn of(event: &Event, device: DeviceId) -> FinishedZio {
         let waits = event.waits();
-        let place = Place::of(event);
+        let place = Origin::of(event);
         let family = match place {
-            Place::Volume => event.number,
+            Origin::Volume => event.number,
             _ => event.parent.unwrap_or(NO_FAMILY),
         };
         FinishedZio {
@@ -152,7 +152,7 @@ impl FinishedZio {
     #[inline]
     pub(super) fn at_calls(self) -> FinishedZio {
         FinishedZio {
-            place: Place::Call,
+            place: Origin::Call,
             ..self
         }
     }
@@ -160,17 +160,17 @@ impl FinishedZio {
     /// Whether the zio's time in the store is known. For a call, it is known only if dashpot itself first did
     /// the sync that the call asks for.
     pub fn knows_store(&self) -> bool {
-        self.place != Place::Call || self.store > Duration::ZERO
+        self.place != Origin::Call || self.store > Duration::ZERO
     }
 
     /// The zio's waits, which show where its time went.
     pub fn waits(&self) -> Waits {
         let (recv, queue) = match self.place {
-            Place::Queue(_) => (Duration::ZERO, self.before),
+            Origin::Queue(_) => (Duration::ZERO, self.before),
             _ => (self.before, Duration::ZERO),
         };
         let (throttle, suspend) = match self.place {
-            Place::Volume => (self.held_back, Duration::ZERO),
+            Origin::Volume => (self.held_back, Duration::ZERO),
             _ => (Duration::ZERO, self.held_back),
         };
         Waits {
@@ -189,20 +189,20 @@ impl FinishedZio {
     /// reply was offered.
     pub fn at_device(&self) -> Duration {
         match self.place {
-            Place::Volume => self.waits().volume(),
+            Origin::Volume => self.waits().volume(),
             _ => self.waits().disk(),
         }
     }
 
     /// Whether this zio is a zio of a volume.
     pub fn is_of_volume(&self) -> bool {
-        self.place == Place::Volume
+        self.place == Origin::Volume
     }
 
     /// The class of this zio in the queue of a pool's disk.
     pub fn class(&self) -> Option<Class> {
         match self.place {
-            Place::Queue(class) => Some(class),
+            Origin::Queue(class) => Some(class),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use super::slots::Slot;
 use crate::frontend::boundary::{Operation, Request};
 use crate::message::Message;
 use crate::store::{
-    Asked, Asker, Batch, Change, Ended, Finished, Going, Job, PoolOperation, Settled, Store,
+    Asker, Batch, Change, ChangeAnswer, Ended, Finished, Going, Job, PoolOperation, Settled, Store,
 };
 
 impl Shard {
@@ -25,7 +25,7 @@ impl Shard {
         };
         let bytes = incoming.unwrap_or(&own);
         match self.ask_lossy(id, device, change_of(&request, bytes)?) {
-            Asked::Full => {
+            ChangeAnswer::Full => {
                 match incoming {
                     Some(bytes) => self.keep_payload(id, bytes),
                     None => self.slots.get_mut(id)?.put_payload(own),
@@ -36,7 +36,7 @@ impl Shard {
             asked => {
                 self.buffers.give(own);
                 self.end_work(id);
-                (asked == Asked::Done).then_some(Ok(()))
+                (asked == ChangeAnswer::Done).then_some(Ok(()))
             }
         }
     }
@@ -52,10 +52,10 @@ impl Shard {
     ) -> Option<Outcome> {
         let asked = self.ask_lossy(id, device, change_of(request, &bytes)?);
         self.buffers.give(bytes);
-        if asked == Asked::Full {
+        if asked == ChangeAnswer::Full {
             self.park(id, device, 0);
         }
-        (asked == Asked::Done).then_some(Ok(()))
+        (asked == ChangeAnswer::Done).then_some(Ok(()))
     }
 
     /// Asks a lossy store for a piece of a zeroing or a trim, of which `done` bytes are already done. Returns
@@ -71,17 +71,17 @@ impl Shard {
             return None;
         };
         match self.ask_lossy(id, device, piece) {
-            Asked::Done if !last => Some(Ok(done + length)),
-            Asked::Done => Some(Err(Ok(()))),
-            Asked::Later => None,
-            Asked::Full => {
+            ChangeAnswer::Done if !last => Some(Ok(done + length)),
+            ChangeAnswer::Done => Some(Err(Ok(()))),
+            ChangeAnswer::Later => None,
+            ChangeAnswer::Full => {
                 self.park(id, device, done);
                 None
             }
         }
     }
 
-    fn ask_lossy(&mut self, id: ZioId, device: Device, change: Change<'_>) -> Asked {
+    fn ask_lossy(&mut self, id: ZioId, device: Device, change: Change<'_>) -> ChangeAnswer {
         let at = self.timers.now();
         let client = match self.slots.get(id).filter(|_| !id.is_child()) {
             Some(slot) if slot.connection().is_some() => {
@@ -97,10 +97,10 @@ impl Shard {
             at,
         };
         let Some((disk, lossy)) = self.stores.lossy(device) else {
-            return Asked::Done;
+            return ChangeAnswer::Done;
         };
         let asked = lossy.ask(asker, change);
-        if asked == Asked::Later {
+        if asked == ChangeAnswer::Later {
             self.unfinished.tend(disk);
         }
         asked

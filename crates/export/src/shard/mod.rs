@@ -87,7 +87,7 @@ use crate::export::Served;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::prober::Prompt;
-use crate::store::{Keeper, Pool, Store};
+use crate::store::{Keeper, Store, Workers};
 
 pub(crate) struct Shard {
     engine: Engine,
@@ -125,7 +125,7 @@ pub(crate) struct Parts {
     /// The stores of the engine's disks, in the same order. The last is the prober's.
     pub(crate) stores: Vec<Store>,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<Workers>,
     /// The ring for stores on block devices.
     pub(crate) ring: Option<Ring>,
     pub(crate) spins: bool,

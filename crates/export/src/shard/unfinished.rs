@@ -9,10 +9,10 @@ use dashpot_engine::{Device, DiskId, ZioId};
 
 use super::exports::Stores;
 use crate::frontend::boundary::{Operation, Request};
-use crate::store::{Attempt, Job, Pool, Store};
+use crate::store::{Attempt, Job, Store, Workers};
 
 pub(super) struct Unfinished {
-    pool: Arc<Pool>,
+    pool: Arc<Workers>,
     /// Writes of this batch of requests that are still to be copied to their disks.
     copies: Vec<Copy>,
     /// The zios with work left for a later pass, and how many bytes of each are done.
@@ -33,7 +33,7 @@ pub(super) struct Copy {
 }
 
 impl Unfinished {
-    pub(super) fn new(pool: Arc<Pool>) -> Unfinished {
+    pub(super) fn new(pool: Arc<Workers>) -> Unfinished {
         Unfinished {
             pool,
             copies: Vec::new(),

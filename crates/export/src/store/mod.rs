@@ -22,7 +22,6 @@ mod memory;
 mod mirror;
 mod open;
 mod pieces;
-mod pool;
 mod ram;
 mod slabs;
 mod sparse;
@@ -30,6 +29,7 @@ mod sparse;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 pub use device::{
     OpenDevices, device_file_users, device_is_on_top, device_mounts, device_numbers, device_users,
@@ -46,8 +46,8 @@ pub(crate) use error::Size;
 pub(crate) use extent::Extent;
 #[cfg(test)]
 pub(crate) use file::FileStore;
-pub(crate) use lossy::{Asked, Asker, Batch, Change, Ended, Going, Lossy, Settled};
+pub(crate) use lossy::{Asker, Batch, Change, ChangeAnswer, Ended, Going, Lossy, Settled};
 pub(crate) use mirror::{Keeper, Side, Start, assemble, data_of};
 pub(crate) use open::{Adoption, Opened, open_all};
-pub(crate) use pool::{Finished, Job, Pool, PoolOperation};
 pub(crate) use ram::SLICE;
+pub(crate) use workers::{Finished, Job, PoolOperation, Workers};

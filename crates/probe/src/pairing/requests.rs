@@ -40,7 +40,7 @@ use crate::io::{Io, Owner, Rwbs, Submitter};
 use crate::options::Start;
 use crate::record::{Record, What};
 
-use super::table::{Place, Seen, Table};
+use super::table::{Sector, Seen, Table};
 
 /// The size of a sector in bytes.
 pub(super) const SECTOR: u64 = 512;
@@ -411,7 +411,7 @@ pub(super) fn end_of(record: &Record) -> u64 {
 }
 
 /// The place of an event. A request without sectors is issued at sector 0 and completed at −1.
-fn place_of(record: &Record) -> Place {
+fn place_of(record: &Record) -> Sector {
     let sector = if record.sector == u64::MAX {
         0
     } else {

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use crate::device::Number;
 
 /// The place of an entry: a sector of a disk.
-pub(super) type Place = (Number, u64);
+pub(super) type Sector = (Number, u64);
 
 /// The most entries that are remembered, enough for 64 queues of 4,096 requests.
 const LIMIT: usize = 1 << 18;
@@ -19,7 +19,7 @@ const NONE: u32 = u32::MAX;
 /// has more entries than ever before.
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    chains: HashMap<Place, Chain, RandomState>,
+    chains: HashMap<Sector, Chain, RandomState>,
     slots: Vec<Slot<T>>,
     free: u32,
     /// Entries whose last event came before this time may have ended unseen.
@@ -37,7 +37,7 @@ struct Chain {
 #[derive(Debug)]
 struct Slot<T> {
     next: u32,
-    entry: Option<(Place, T)>,
+    entry: Option<(Sector, T)>,
 }
 
 /// An entry of the table.
@@ -64,7 +64,7 @@ impl<T: Seen> Table<T> {
     }
 
     /// Adds an entry after the other entries at the same place. Doubtful entries at that place are given up.
-    pub(super) fn add(&mut self, place: Place, entry: T) {
+    pub(super) fn add(&mut self, place: Sector, entry: T) {
         self.drop_doubtful(place);
         let Some(slot) = self.vacant() else {
             self.dropped += 1;
@@ -87,7 +87,7 @@ impl<T: Seen> Table<T> {
     }
 
     /// Takes out the oldest suitable entry at a place.
-    pub(super) fn remove(&mut self, place: Place, will_do: impl Fn(&T) -> bool) -> Option<T> {
+    pub(super) fn remove(&mut self, place: Sector, will_do: impl Fn(&T) -> bool) -> Option<T> {
         if self.chains.is_empty() {
             return None;
         }
@@ -132,7 +132,7 @@ impl<T: Seen> Table<T> {
         self.drop_seen_before(until_ns, |(device, _)| device == disk);
     }
 
-    fn entries(&self) -> impl Iterator<Item = &(Place, T)> {
+    fn entries(&self) -> impl Iterator<Item = &(Sector, T)> {
         let slots = if self.chains.is_empty() {
             &[][..]
         } else {
@@ -143,7 +143,7 @@ impl<T: Seen> Table<T> {
 
     /// Gives up doubtful entries at a place. Without losses, which is the usual case, this costs only a
     /// comparison.
-    fn drop_doubtful(&mut self, place: Place) {
+    fn drop_doubtful(&mut self, place: Sector) {
         let until_ns = self.doubtful_until_ns;
         if until_ns == 0 {
             return;
@@ -182,14 +182,14 @@ impl<T: Seen> Table<T> {
         self.drop_seen_before(until_ns, |_| true);
     }
 
-    fn drop_seen_before(&mut self, until_ns: u64, is_meant: impl Fn(Place) -> bool) {
+    fn drop_seen_before(&mut self, until_ns: u64, is_meant: impl Fn(Sector) -> bool) {
         if until_ns == 0 {
             return;
         }
         let old = self
             .entries()
             .filter(|(place, entry)| entry.seen_ns() < until_ns && is_meant(*place));
-        let places: Vec<Place> = old.map(|(place, _)| *place).collect();
+        let places: Vec<Sector> = old.map(|(place, _)| *place).collect();
         for place in places {
             self.remove(place, |entry| entry.seen_ns() < until_ns);
             self.dropped += 1;
@@ -206,7 +206,7 @@ impl<T: Seen> Table<T> {
 /// Takes a slot out of its chain, and an empty chain out of the table.
 fn unlink<T>(
     slots: &mut [Slot<T>],
-    mut chain: OccupiedEntry<'_, Place, Chain>,
+    mut chain: OccupiedEntry<'_, Sector, Chain>,
     before: u32,
     slot: u32,
 ) {

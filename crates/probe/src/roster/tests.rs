@@ -82,8 +82,8 @@ fn io(minor: u32, begun_ns: u64, ended_ns: u64) -> Io {
     }
 }
 
-fn of(name: &str) -> Place {
-    Place::Of(name.into())
+fn of(name: &str) -> Belongs {
+    Belongs::Of(name.into())
 }
 
 fn names<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> Vec<String> {
@@ -113,7 +113,7 @@ fn a_disk_that_appears_later_is_watched_and_named() {
         of("loop1"),
         "no earlier disk had this number"
     );
-    assert_eq!(roster.place(&io(2, 25, 27)), Place::Elsewhere);
+    assert_eq!(roster.place(&io(2, 25, 27)), Belongs::Elsewhere);
     sys.remove("loop1");
     assert!(
         roster.look_in(sys.0.path(), 40 + LOOK_NS),
@@ -156,11 +156,11 @@ fn a_disk_with_the_number_of_another_is_another() {
         );
         assert_eq!(changes.appeared.len(), usize::from(is_watched));
         assert_eq!(roster.place(&io(0, 5, 9)), of("loop0"));
-        assert_eq!(roster.place(&io(0, 20, 30)), Place::Undecided);
+        assert_eq!(roster.place(&io(0, 20, 30)), Belongs::Undecided);
         let later = if is_watched {
             of("loop0#5")
         } else {
-            Place::Elsewhere
+            Belongs::Elsewhere
         };
         assert_eq!(roster.place(&io(0, 60, 70)), later);
         assert_eq!(roster.is_over(), !is_watched);
@@ -191,7 +191,7 @@ fn a_disk_that_is_gone_for_a_while_is_another_when_it_is_back() {
     sys.make("loop0", 0, 2);
     sys.count(2);
     named.look_in(sys.0.path(), 20);
-    assert_eq!(named.place(&io(0, 30, 40)), Place::Elsewhere);
+    assert_eq!(named.place(&io(0, 30, 40)), Belongs::Elsewhere);
     assert_eq!(gone_names(&named), ["loop0"]);
 }
 

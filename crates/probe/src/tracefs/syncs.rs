@@ -43,14 +43,14 @@ enum Own {
         result: Field,
     },
     File {
-        storage: Place,
+        storage: FileSystemField,
         inode: Option<Field>,
     },
 }
 
 /// The field that identifies a file system.
 #[derive(Debug)]
-enum Place {
+enum FileSystemField {
     Device(Field),
     Btrfs(Field),
 }
@@ -76,8 +76,8 @@ impl Decoder {
     }
 
     pub(crate) fn file(format: &Format) -> Result<Decoder, FormatError> {
-        let device = format.field("dev").map(Place::Device);
-        let storage = device.or_else(|_| format.field("fsid").map(Place::Btrfs))?;
+        let device = format.field("dev").map(FileSystemField::Device);
+        let storage = device.or_else(|_| format.field("fsid").map(FileSystemField::Btrfs))?;
         let inode = format.field("ino").ok();
         Decoder::new(format, Own::File { storage, inode })
     }
@@ -107,8 +107,12 @@ impl Decoder {
             }
             Own::File { storage, inode } => SyncWhat::File(FileId {
                 storage: match storage {
-                    Place::Device(field) => Storage::Device(decode(field.number(record)?)),
-                    Place::Btrfs(field) => Storage::Btrfs(field.bytes(record)?.try_into().ok()?),
+                    FileSystemField::Device(field) => {
+                        Storage::Device(decode(field.number(record)?))
+                    }
+                    FileSystemField::Btrfs(field) => {
+                        Storage::Btrfs(field.bytes(record)?.try_into().ok()?)
+                    }
                 },
                 inode: match inode {
                     Some(inode) => Some(inode.number(record)?),

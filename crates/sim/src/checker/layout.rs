@@ -15,19 +15,19 @@ use crate::scenario::{Scenario, Target};
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// For each sector of each disk: the volume's sector to which this place belongs.
-    owners: Vec<Sparse<Option<Place>>>,
+    owners: Vec<Sparse<Option<Sector>>>,
     /// For each sector of a volume: its disk (one side of the mirror) and its place there.
-    homes: BTreeMap<Place, (usize, u64)>,
+    homes: BTreeMap<Sector, (usize, u64)>,
     /// For each disk: all sides of its member.
     sides: Vec<Vec<usize>>,
     /// For each disk: whether its pool has the dynamic layout.
     dynamic: Vec<bool>,
     /// For each write, by its number: its disk or volume, and its first sector.
-    writes: Vec<Place>,
+    writes: Vec<Sector>,
 }
 
 /// A sector of a disk or volume.
-pub(crate) type Place = (Target, u64);
+pub(crate) type Sector = (Target, u64);
 
 impl Layout {
     pub(crate) fn new(scenario: &Scenario) -> Layout {
@@ -95,7 +95,7 @@ impl Layout {
     }
 
     /// Gives a place to a new owner.
-    fn settle(&mut self, disk: usize, sector: u64, owner: Place) {
+    fn settle(&mut self, disk: usize, sector: u64, owner: Sector) {
         let side = |home: &(usize, u64)| self.sides[home.0].contains(&disk) && home.1 == sector;
         if !self.homes.get(&owner).is_some_and(side) {
             self.homes.insert(owner, (disk, sector));

@@ -36,12 +36,12 @@ struct Places<'a> {
 /// The place of a file system, as it was at a look.
 struct Known {
     looked_ns: u64,
-    place: Place,
+    place: CallDevice,
 }
 
 /// The place of a call.
 #[derive(Clone)]
-enum Place {
+enum CallDevice {
     /// A watched device.
     On(Arc<str>),
     /// Other devices, or none.
@@ -119,10 +119,10 @@ impl SyncStream<'_> {
     /// The record of a call that counts, and whether the call's device is unknown.
     fn place(&mut self, sync: &Sync, ended_ns: u64) -> (Option<FinishedIo>, bool) {
         let place = self.places.of(sync, ended_ns);
-        let is_unknown = matches!(place, Place::Unknown);
+        let is_unknown = matches!(place, CallDevice::Unknown);
         let name = match place {
-            Place::On(name) => Some(name),
-            Place::Elsewhere | Place::Unknown => self.places.others.clone(),
+            CallDevice::On(name) => Some(name),
+            CallDevice::Elsewhere | CallDevice::Unknown => self.places.others.clone(),
         };
         let is_asked = is_unknown && self.is_asked(sync, ended_ns);
         (name.map(|name| record(name, sync, ended_ns)), is_asked)
@@ -137,9 +137,9 @@ impl SyncStream<'_> {
 }
 
 impl Places<'_> {
-    fn of(&mut self, sync: &Sync, now_ns: u64) -> Place {
+    fn of(&mut self, sync: &Sync, now_ns: u64) -> CallDevice {
         let Some(FileId { storage, .. }) = sync.file else {
-            return Place::Unknown;
+            return CallDevice::Unknown;
         };
         let known = self.known.get(&storage);
         if let Some(Known { looked_ns, place }) = known
@@ -148,7 +148,7 @@ impl Places<'_> {
             return place.clone();
         }
         // When a file system has been unmounted, its last calls are where the earlier calls were.
-        let last = known.map_or(Place::Unknown, |known| known.place.clone());
+        let last = known.map_or(CallDevice::Unknown, |known| known.place.clone());
         let place = match storage.devices() {
             Some(numbers) => self.look(numbers),
             None => last,
@@ -165,9 +165,9 @@ impl Places<'_> {
     }
 
     /// The first watched device that is one of these, or else one of the devices beneath these.
-    fn look(&self, mut numbers: Vec<Number>) -> Place {
+    fn look(&self, mut numbers: Vec<Number>) -> CallDevice {
         for _ in 0..LEVELS_MAX {
-            if let place @ Place::On(_) = self.find(&numbers) {
+            if let place @ CallDevice::On(_) = self.find(&numbers) {
                 return place;
             }
             numbers = numbers.into_iter().flat_map(devices_beneath).collect();
@@ -175,16 +175,16 @@ impl Places<'_> {
                 break;
             }
         }
-        Place::Elsewhere
+        CallDevice::Elsewhere
     }
 
-    fn find(&self, numbers: &[Number]) -> Place {
+    fn find(&self, numbers: &[Number]) -> CallDevice {
         let mut devices = self.devices.iter();
         let own = devices.find(|device| {
             numbers.iter().any(|number| is_on(device, *number)) && !is_replaced(device)
         });
-        own.map_or(Place::Elsewhere, |device| {
-            Place::On(device.name.as_str().into())
+        own.map_or(CallDevice::Elsewhere, |device| {
+            CallDevice::On(device.name.as_str().into())
         })
     }
 }

@@ -27,7 +27,7 @@ pub struct Status {
 
 /// The place to which a name leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PathTarget {
     /// The facts about the file to which the name leads. If the last part of the name was not to be followed,
     /// or if no such file exists yet, these are the facts about the directory to which the other parts lead.
     pub status: Status,
@@ -55,10 +55,10 @@ impl Status {
     }
 }
 
-impl Place {
+impl PathTarget {
     /// The place of an open file. With `last`, `file` is a directory, and the result is the place of its
     /// entry `last`.
-    pub(super) fn of(file: &OwnedFd, last: Option<&[u8]>) -> Result<Place, Errno> {
+    pub(super) fn of(file: &OwnedFd, last: Option<&[u8]>) -> Result<PathTarget, Errno> {
         let own = format!("/proc/self/fd/{}", file.as_raw_fd());
         let status = Status::of(&own)?;
         let mut path = link(&own)?;
@@ -68,7 +68,7 @@ impl Place {
             }
             path.extend_from_slice(last);
         }
-        Ok(Place { status, path })
+        Ok(PathTarget { status, path })
     }
 }
 

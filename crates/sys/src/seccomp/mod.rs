@@ -17,7 +17,7 @@ mod name;
 mod tests;
 
 pub use abi::{REQUESTS, SystemCall, When, requests};
-pub use facts::{Place, Status, link};
+pub use facts::{PathTarget, Status, link};
 pub use filter::Notified;
 pub use listener::{Answer, Call, CallId, Caller, Listener, NotInstalled, make_first_call};
 pub use lookup::{content, memory};

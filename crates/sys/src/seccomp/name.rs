@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
-use super::facts::{DIRECTORY, PLACE, Place, Status, link};
+use super::facts::{DIRECTORY, PLACE, PathTarget, Status, link};
 
 /// A name that a thread uses for a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub struct Name {
 
 impl Name {
     /// The place to which the name leads when the thread uses it.
-    pub fn place(&self) -> Result<Place, Errno> {
+    pub fn place(&self) -> Result<PathTarget, Errno> {
         let mut start = Start::of(&self.root, &self.base)?;
         let mut name = trimmed(&self.name).to_vec();
         if self.follows || is_dots(&name) {
             // Ends, because the kernel follows at most this many links of one name.
             for _ in 0..LINKS_MAX {
                 match start.open(&name, PLACE) {
-                    Ok(found) => return Place::of(&found, None),
+                    Ok(found) => return PathTarget::of(&found, None),
                     Err(Errno::NOENT) => {}
                     Err(error) => return Err(error),
                 }
@@ -51,7 +51,7 @@ impl Name {
             }
         }
         let (parent, last) = parted(&name);
-        Place::of(&start.open(parent, DIRECTORY)?, Some(last))
+        PathTarget::of(&start.open(parent, DIRECTORY)?, Some(last))
     }
 }
 

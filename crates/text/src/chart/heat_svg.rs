@@ -10,7 +10,7 @@ use super::shade::Shades;
 use super::svg::{Anchor, LEFT, RIGHT, Svg};
 use super::ticks::ticks;
 use crate::clock::time_of_day_ms;
-use crate::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
+use crate::heatmap::{Band, BandPlace, Cells, HeatMap, Map, Size};
 
 /// The shades on a light page, from one I/O to the highest count. A darker shade means more I/Os.
 const LIGHT: [&str; SHADES] = [
@@ -109,14 +109,14 @@ impl<'a> Picture<'a> {
                 continue;
             };
             let (edge, words) = match band.place {
-                Place::Within => (self.edge(at), name),
-                Place::Above => (self.edge(at) - middle, format!("> {name}")),
-                Place::Below => (self.edge(at) - middle, format!("< {name}")),
+                BandPlace::Within => (self.edge(at), name),
+                BandPlace::Above => (self.edge(at) - middle, format!("> {name}")),
+                BandPlace::Below => (self.edge(at) - middle, format!("< {name}")),
             };
             if !self.map.is_named_below(at) {
                 svg.label("tick", LEFT - 8.0, edge + 4.0, Anchor::End, &words);
             }
-            if band.place == Place::Within {
+            if band.place == BandPlace::Within {
                 svg.straight("grid", (LEFT, edge), (RIGHT, edge));
             }
         }

@@ -7,7 +7,7 @@ use dashpot_observe::InFlight;
 use expect_test::expect;
 
 use super::{Screen, heat_svg, heat_text};
-use crate::heatmap::{Column, Crop, HeatMap};
+use crate::heatmap::{Crop, HeatColumn, HeatMap};
 
 /// Reads of 10 ms. From the fourth second on, other reads take 100 µs, and one read takes half a second.
 fn heat() -> HeatMap {
@@ -27,7 +27,7 @@ fn heat() -> HeatMap {
         };
         let second_ns = 1_000_000_000;
         let start = (7 * 3_600 + 54 + second) * second_ns;
-        Column::new(
+        HeatColumn::new(
             &latencies,
             start,
             Duration::from_nanos(second_ns),
@@ -186,7 +186,7 @@ fn every_cell_with_an_io_says_how_many() {
             let (count, _) = words.split_once(" of ")?;
             count.replace(',', "").parse::<u64>().ok()
         });
-        let all = heat.columns.iter().map(Column::count);
+        let all = heat.columns.iter().map(HeatColumn::count);
         assert_eq!(counts.sum::<u64>(), all.sum::<u64>());
     }
 }

@@ -9,7 +9,7 @@ use dashpot_rules::{short_time, thousands};
 
 use super::shade::Shades;
 use super::ticks::ticks;
-use crate::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
+use crate::heatmap::{Band, BandPlace, Cells, HeatMap, Map, Size};
 
 /// The screen that a picture is drawn on.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +154,7 @@ impl<'a> Picture<'a> {
     fn lines(&self) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         for (at, band) in self.map.bands.iter().enumerate() {
-            let whole = !self.screen.colour || band.place != Place::Within;
+            let whole = !self.screen.colour || band.place != BandPlace::Within;
             match lines.last_mut() {
                 Some(Line {
                     upper: upper @ None,
@@ -264,9 +264,11 @@ impl Band {
     fn name(&self) -> Option<String> {
         let round = self.round_ns.map(|ns| Duration::from_nanos(ns).to_string());
         Some(match self.place {
-            Place::Within => round?,
-            Place::Above => format!("> {}", round.unwrap_or_else(|| short_time(self.from_ns))),
-            Place::Below => format!("< {}", round.unwrap_or_else(|| short_time(self.to_ns + 1))),
+            BandPlace::Within => round?,
+            BandPlace::Above => format!("> {}", round.unwrap_or_else(|| short_time(self.from_ns))),
+            BandPlace::Below => {
+                format!("< {}", round.unwrap_or_else(|| short_time(self.to_ns + 1)))
+            }
         })
     }
 }

@@ -16,7 +16,7 @@ use super::rows;
 /// included. There are ten rows for each factor of ten, the same in all columns. `start_ns` is counted from
 /// 1970; in a simulation, from the simulation's beginning.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct HeatColumn {
     /// When the interval began.
     pub start_ns: u64,
     /// The length of the interval.
@@ -43,21 +43,21 @@ pub struct HeatMap {
     /// The length of each column except the last.
     pub interval: dashpot_engine::Duration,
     /// The columns, the oldest first.
-    pub columns: Vec<Column>,
+    pub columns: Vec<HeatColumn>,
     /// The offset of the time zone: the sum of `start_ns` and this offset is the time of day.
     pub zone_ns: i64,
     /// The range of latencies that is drawn in detail.
     pub crop: Crop,
 }
 
-impl Column {
+impl HeatColumn {
     /// The column of an interval.
     pub fn new(
         latencies: &Histogram,
         start_ns: u64,
         elapsed: Duration,
         in_flight: InFlight,
-    ) -> Column {
+    ) -> HeatColumn {
         let mut rows: Vec<(usize, u64)> = Vec::new();
         for (bucket, count) in latencies.buckets() {
             let row = rows::row_at(lower_bound(bucket));
@@ -66,7 +66,7 @@ impl Column {
                 _ => rows.push((row, count)),
             }
         }
-        Column {
+        HeatColumn {
             start_ns,
             elapsed,
             in_flight,
@@ -79,26 +79,26 @@ impl Column {
     }
 
     /// The same column, with the note that `lost` of its events are missing.
-    pub fn without(self, lost: u64) -> Column {
-        Column { lost, ..self }
+    pub fn without(self, lost: u64) -> HeatColumn {
+        HeatColumn { lost, ..self }
     }
 
     /// The same column, with the number of sync calls on unknown devices.
-    pub fn beside(self, unplaced: Option<u64>) -> Column {
-        Column { unplaced, ..self }
+    pub fn beside(self, unplaced: Option<u64>) -> HeatColumn {
+        HeatColumn { unplaced, ..self }
     }
 
     /// The same column, with the note that it leaves out these disks.
-    pub fn leaving_out(self, not_in_sums: Vec<Stacked>) -> Column {
-        Column {
+    pub fn leaving_out(self, not_in_sums: Vec<Stacked>) -> HeatColumn {
+        HeatColumn {
             not_in_sums,
             ..self
         }
     }
 
     /// The same column, but with this length of its interval, and this number of missed intervals before it.
-    pub fn lasting(self, length: &Length) -> Column {
-        Column {
+    pub fn lasting(self, length: &Length) -> HeatColumn {
+        HeatColumn {
             elapsed: length.elapsed,
             missed: length.missed,
             ..self
@@ -149,7 +149,7 @@ impl HeatMap {
     }
 }
 
-impl Serialize for Column {
+impl Serialize for HeatColumn {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let row = |&(row, count): &(usize, u64)| Row {
             from_ns: rows::start_of(row),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::columns::{Column, HeatMap};
+use super::columns::{HeatColumn, HeatMap};
 use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
 
 /// The maximum size of a map.
@@ -40,12 +40,12 @@ pub struct Band {
     /// The highest latency in the band.
     pub to_ns: u64,
     /// The band's place relative to the rows that are drawn in detail.
-    pub place: Place,
+    pub place: BandPlace,
 }
 
 /// The place of a band relative to the rows that are drawn in detail, which a crop may limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BandPlace {
     /// Below the rows that are drawn in detail. A single band has all latencies below them.
     Below,
     /// Among the rows that are drawn in detail.
@@ -87,12 +87,12 @@ impl Map {
     /// Whether the label of the band below already shows the latency at which this band begins.
     pub(crate) fn is_named_below(&self, band: usize) -> bool {
         let below = band.checked_sub(1).and_then(|below| self.bands.get(below));
-        below.is_some_and(|below| below.place == Place::Below)
+        below.is_some_and(|below| below.place == BandPlace::Below)
     }
 }
 
 impl Cells {
-    fn of(columns: &[Column], bands: &[Band]) -> Cells {
+    fn of(columns: &[HeatColumn], bands: &[Band]) -> Cells {
         let mut counts = vec![0; bands.len()];
         for &(row, count) in columns.iter().flat_map(|column| &column.rows) {
             let after = bands.partition_point(|band| band.row <= row);
@@ -119,13 +119,13 @@ fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     let joined = JOINED.into_iter().find(|joined| count(*joined) <= most);
     let joined = joined.unwrap_or(ROWS);
     let (first, end) = (rows.start / joined, rows.end.div_ceil(joined));
-    let within = |at: usize| Band::new(at * joined..(at + 1) * joined, Place::Within);
+    let within = |at: usize| Band::new(at * joined..(at + 1) * joined, BandPlace::Within);
     let is_below =
         heat.crop.min_ns.is_some() || rows_occupied(heat).any(|row| row < first * joined);
     let below = (is_below && first > 0).then_some(0..first * joined);
     let above = heat.crop.max_ns.map(|_| end * joined..ROWS);
-    let below = below.map(|rows| Band::new(rows, Place::Below));
-    let above = above.map(|rows| Band::new(rows, Place::Above));
+    let below = below.map(|rows| Band::new(rows, BandPlace::Below));
+    let above = above.map(|rows| Band::new(rows, BandPlace::Above));
     let within = (first..end).map(within);
     below.into_iter().chain(within).chain(above).collect()
 }
@@ -166,16 +166,16 @@ fn rows_shown(heat: &HeatMap) -> Range<usize> {
 }
 
 impl Band {
-    fn new(rows: Range<usize>, place: Place) -> Band {
+    fn new(rows: Range<usize>, place: BandPlace) -> Band {
         let round = |row: usize| {
             round_of(row).filter(|_| rows.len() == 1 || row.is_multiple_of(PER_DECADE))
         };
         Band {
             row: rows.start,
             round_ns: match place {
-                Place::Within => round(rows.start),
-                Place::Above => round_of(rows.start),
-                Place::Below => round_of(rows.end),
+                BandPlace::Within => round(rows.start),
+                BandPlace::Above => round_of(rows.start),
+                BandPlace::Below => round_of(rows.end),
             },
             from_ns: start_of(rows.start),
             to_ns: end_of(rows.end - 1),

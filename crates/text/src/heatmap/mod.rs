@@ -9,7 +9,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use self::columns::{Column, Crop, HeatMap};
-pub use map::{Band, Cells, Map, Place, Size};
+pub use self::columns::{Crop, HeatColumn, HeatMap};
+pub use map::{Band, BandPlace, Cells, Map, Size};
 #[cfg(test)]
 use rows::round_of;

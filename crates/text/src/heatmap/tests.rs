@@ -9,11 +9,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn column(latencies: &[u64]) -> Column {
+fn column(latencies: &[u64]) -> HeatColumn {
     let mut histogram = Histogram::default();
     latencies.iter().for_each(|ns| histogram.record(*ns));
     let second = Duration::from_secs(1);
-    Column::new(&histogram, 0, second, InFlight::default())
+    HeatColumn::new(&histogram, 0, second, InFlight::default())
 }
 
 fn heat(columns: &[Vec<u64>], crop: Crop) -> HeatMap {
@@ -53,7 +53,7 @@ proptest! {
         let room = Size { columns: room.0, bands: room.1 };
         let map = Map::new(&heat(&columns, crop), room);
         prop_assert!(map.columns.len() <= room.columns);
-        let within = map.bands.iter().filter(|band| band.place == Place::Within);
+        let within = map.bands.iter().filter(|band| band.place == BandPlace::Within);
         prop_assert!(within.count() <= room.bands);
         for (cells, all) in map.columns.iter().zip(columns.chunks(map.joined)) {
             let all: Vec<u64> = all.concat();
@@ -105,7 +105,10 @@ fn what_is_beyond_a_crop_is_one_band() {
         },
     );
     let (below, above) = (map.bands[0], map.bands[map.bands.len() - 1]);
-    assert_eq!((below.place, above.place), (Place::Below, Place::Above));
+    assert_eq!(
+        (below.place, above.place),
+        (BandPlace::Below, BandPlace::Above)
+    );
     assert_eq!(below.to_ns, 999_999);
     assert_eq!((map.bands.len(), map.columns[0].counts[0]), (22, 2));
     // The last band has 3 s and 99 ms. 99 ms shares a bucket with 100 ms, at which the crop ends.
@@ -124,10 +127,13 @@ fn a_crop_stands_wherever_the_latencies_are() {
     for (min_ns, max_ns) in [(None, Some(50_000_000)), (Some(5_000_000_000), None)] {
         let crop = Crop { min_ns, max_ns };
         let map = Map::new(&heat(&columns, crop), room);
-        let within = map.bands.iter().filter(|band| band.place == Place::Within);
+        let within = map
+            .bands
+            .iter()
+            .filter(|band| band.place == BandPlace::Within);
         assert!(within.count() >= 10);
         let beyond = map.bands.iter().zip(&map.columns[0].counts);
-        let beyond = beyond.filter(|(band, _)| band.place != Place::Within);
+        let beyond = beyond.filter(|(band, _)| band.place != BandPlace::Within);
         assert_eq!(beyond.map(|(_, count)| count).sum::<u64>(), 2);
     }
 }

@@ -10,12 +10,12 @@ use ratatui::style::Style;
 use super::figures::{count, round_up};
 use super::gutter::{GUTTER, gutter};
 use super::{Theme, axis, heat};
-use crate::history::{Column, History};
+use crate::history::{History, IntervalFigures};
 
 /// Draws the charts below one another, so that a moment has the same column in all charts.
 pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let room = usize::from(area.width.saturating_sub(GUTTER));
-    let columns: Vec<&Column> = history.last(room).collect();
+    let columns: Vec<&IntervalFigures> = history.last(room).collect();
     let bars = ((area.height + 1) / 5).clamp(1, BARS_MAX);
     let [iops, p99, below] = split(area, bars);
     let [below, times] = with_axis(below);

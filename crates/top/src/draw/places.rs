@@ -32,7 +32,7 @@ impl Places {
     /// rest.
     pub(super) fn new(area: Rect, wants: &Wants) -> Places {
         let wide = area.width >= WIDE;
-        let mut column = Column { area, y: area.y };
+        let mut column = Stack { area, y: area.y };
         let footer = wants.footer.min(area.height / 3);
         let header = wants.header.min(area.height / 6).max(1);
         let room = area.height - header - footer;
@@ -110,12 +110,12 @@ fn beside(area: Rect) -> (Rect, Rect) {
 }
 
 /// Allocates rows from the top.
-struct Column {
+struct Stack {
     area: Rect,
     y: u16,
 }
 
-impl Column {
+impl Stack {
     fn take(&mut self, height: u16) -> Rect {
         let taken = Rect {
             y: self.y,

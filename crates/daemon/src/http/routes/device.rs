@@ -8,9 +8,9 @@ use dashpot_rules::format_size;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::collector::{self, Collected, Part, Tally};
-use crate::http::charged::{JsonAnswer, Weighed};
+use crate::http::charged::{HeapSize, JsonAnswer};
 use crate::wire::{DeviceView, interrupted, part_latency, unheld};
 use crate::{Daemon, Refusal};
 
@@ -44,7 +44,7 @@ pub(super) async fn latency_of(
     device: DeviceId,
     snapshot: &DiskSnapshot,
     breakdown: &Breakdown,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let view = DeviceView(snapshot);
     let look = |events: &collector::View<'_>| {
@@ -60,7 +60,7 @@ pub(super) async fn latency_of(
         }
     };
     let latency = daemon.events(Some(device), look).await;
-    making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
+    making.charge(latency.ops.iter().map(HeapSize::bytes).sum())?;
     making.json(&latency).map(JsonAnswer)
 }
 

@@ -13,7 +13,7 @@ use dashpot_export::DeviceId;
 
 use super::device::{Breakdown, CRASHED_MAX, Detail, ZIO, latency_of, or_nothing};
 use super::to_the_end;
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name, Options};
 use crate::wire::{crashed, cut, disk};
@@ -29,7 +29,7 @@ use crate::{Daemon, Refusal, RefusalKind};
 pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let disks = all(&daemon, &detail, &mut making).await?;
     making.json(&disks).map(JsonAnswer)
@@ -46,7 +46,7 @@ pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
     Options(detail): Options<Detail>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.disk(&name)?;
     let disk = one_of(&daemon, index, &detail, &mut making).await?;
@@ -66,7 +66,7 @@ pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
     Options(breakdown): Options<Breakdown>,
-    making: Making,
+    making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.disk(&name)?;
     let snapshot = daemon.snapshot(index, 1).await?;
@@ -127,7 +127,7 @@ pub(crate) async fn resume(
 pub(crate) async fn crash(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
     Body(crash): Body<Crash>,
 ) -> Result<JsonAnswer, Refusal> {
     let wanted = cut(&crash)?;
@@ -159,7 +159,7 @@ pub(crate) async fn fail_attachment(
 pub(super) async fn all(
     daemon: &Daemon,
     detail: &Detail,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Vec<Disk>, Refusal> {
     let mut disks = Vec::new();
     for (index, _) in daemon.disks() {
@@ -173,7 +173,7 @@ async fn one_of(
     daemon: &Daemon,
     index: usize,
     detail: &Detail,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Disk, Refusal> {
     let snapshot = daemon.snapshot(index, detail.oldest).await;
     let (snapshot, failed) = or_nothing(daemon, snapshot);

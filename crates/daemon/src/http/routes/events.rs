@@ -12,7 +12,7 @@ use dashpot_rules::parse_ops;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::collector::View;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::Options;
@@ -66,7 +66,7 @@ fn default_limit() -> usize {
 pub(crate) async fn finished(
     State(daemon): State<Arc<Daemon>>,
     Options(wanted): Options<Wanted>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     if wanted.limit > LIMIT_MAX {
         let error = format!(

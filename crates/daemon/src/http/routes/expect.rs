@@ -8,7 +8,7 @@ use dashpot_engine::inject::RuleSpec;
 use dashpot_observe::Layer;
 use dashpot_rules::{call_names, parse_injection};
 
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name};
 use crate::http::memory::Wanted;
@@ -30,7 +30,7 @@ use crate::{Daemon, Refusal, RefusalKind};
 pub(crate) async fn rules(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
     Body(request): Body<Inject>,
 ) -> Result<JsonAnswer, Refusal> {
     let mut groups = armed(&daemon, daemon.disk(&disk)?).await?;

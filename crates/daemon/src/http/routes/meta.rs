@@ -8,7 +8,7 @@ use dashpot_api::{Clock, Error, Export, Layout, Source, Stopped, VersionInfo};
 use dashpot_export::{DiskInfo, VolumeInfo};
 
 use crate::http::charged::JsonAnswer;
-use crate::http::statistics::Asked;
+use crate::http::statistics::StatisticSource;
 use crate::{Daemon, Refusal, wire};
 
 /// The disks and volumes as they were when the daemon started. The daemon asks no shard, so it answers even
@@ -60,7 +60,7 @@ pub(crate) async fn stop(State(daemon): State<Arc<Daemon>>) -> Result<Json<Stopp
     responses(
         (status = 200, body = Clock, description = "The time, and when the daemon started."),
     ))]
-pub(crate) async fn clock(State(asked): State<Arc<dyn Asked>>) -> Json<Clock> {
+pub(crate) async fn clock(State(asked): State<Arc<dyn StatisticSource>>) -> Json<Clock> {
     Json(asked.clock())
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn clock(State(asked): State<Arc<dyn Asked>>) -> Json<Clock> {
     responses(
         (status = 200, body = Source, description = "The source."),
     ))]
-pub(crate) async fn source(State(asked): State<Arc<dyn Asked>>) -> Json<Source> {
+pub(crate) async fn source(State(asked): State<Arc<dyn StatisticSource>>) -> Json<Source> {
     Json(asked.source())
 }
 

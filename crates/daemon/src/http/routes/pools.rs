@@ -9,7 +9,7 @@ use dashpot_rules::{parse_new_value, parse_tunable_name};
 
 use super::device::CRASHED_MAX;
 use super::to_the_end;
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name};
 use crate::wire::{self, PoolFacts};
@@ -51,7 +51,7 @@ pub(crate) async fn show(
 pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.pool(&name)?;
     making.charge(LATENCY_MAX)?;
@@ -133,7 +133,7 @@ pub(crate) async fn tune(
 pub(crate) async fn crash(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
     Body(crash): Body<Crash>,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.pool(&name)?;

@@ -14,8 +14,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::to_the_end;
-use crate::answers::Making;
-use crate::http::charged::{JsonAnswer, Weighed};
+use crate::answers::AnswerBuilder;
+use crate::http::charged::{HeapSize, JsonAnswer};
 use crate::http::error::{Body, Name, Options};
 use crate::http::lease::Lease;
 use crate::wire::{rule, rule_latency};
@@ -67,7 +67,7 @@ pub(crate) struct Listing {
 pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Options(listing): Options<Listing>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let records = daemon.records().await;
     let mut rules = if listing.cleared {
@@ -96,7 +96,7 @@ pub(crate) async fn list(
 pub(crate) async fn of_disk(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.disk(&disk)?;
     let records = daemon.records().await;
@@ -115,7 +115,7 @@ pub(crate) async fn of_disk(
 pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Name(key): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let mut rules = armed_or_gone(&daemon, &key, rule, &mut making).await?;
     rules.sort_unstable_by_key(|rule| rule.id);
@@ -135,7 +135,7 @@ pub(crate) async fn show(
 pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(key): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let mut rules = armed_or_gone(&daemon, &key, rule_latency, &mut making).await?;
     rules.sort_unstable_by_key(|latency| latency.rule.id);
@@ -157,7 +157,7 @@ pub(crate) async fn latency(
 pub(crate) async fn inject(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
     Body(request): Body<Inject>,
 ) -> Result<(StatusCode, JsonAnswer), Refusal> {
     let pool = request.pool.clone();
@@ -188,7 +188,7 @@ pub(crate) async fn inject(
 pub(crate) async fn lease(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
     Body(request): Body<Inject>,
 ) -> Result<Response, Refusal> {
     let pool = request.pool.clone();
@@ -222,7 +222,7 @@ pub(crate) async fn lease(
 pub(crate) async fn update(
     State(daemon): State<Arc<Daemon>>,
     Name(key): Name,
-    mut making: Making,
+    mut making: AnswerBuilder,
     Body(request): Body<Update>,
 ) -> Result<JsonAnswer, Refusal> {
     let rule = parse_injection(&request.rule)?.replacement()?;
@@ -274,7 +274,7 @@ pub(crate) async fn clear_many(
     ))]
 pub(crate) async fn reset(
     State(daemon): State<Arc<Daemon>>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     making.reserve(RESET_MAX)?;
     let reset = to_the_end(async move {
@@ -346,7 +346,7 @@ const POOL_MAX: usize = 255;
 async fn views(
     daemon: &Daemon,
     records: &[Record],
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Vec<Rule>, Refusal> {
     let mut rules = of_all(daemon, records, rule, making).await?;
     rules.sort_unstable_by_key(|rule| rule.id);
@@ -358,11 +358,11 @@ async fn views(
 type View<T> = fn(&Record, &str, &DiskSnapshot) -> Option<T>;
 
 /// The rules with an id or a name, in their present state or in their state when they were cleared.
-async fn armed_or_gone<T: Weighed>(
+async fn armed_or_gone<T: HeapSize>(
     daemon: &Daemon,
     key: &str,
     view: View<T>,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Vec<T>, Refusal> {
     let refusal = match daemon.find(key).await {
         Ok(records) => return of_all(daemon, &records, view, making).await,
@@ -376,11 +376,11 @@ async fn armed_or_gone<T: Weighed>(
 }
 
 /// The cleared rules, as they were when they were cleared.
-fn of_gone<T: Weighed>(
+fn of_gone<T: HeapSize>(
     daemon: &Daemon,
     gone: &[Gone],
     view: View<T>,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Vec<T>, Refusal> {
     let seen =
         |Gone { record, snapshot }: &Gone| view(record, &daemon.info(record.disk).name, snapshot);
@@ -388,11 +388,11 @@ fn of_gone<T: Weighed>(
 }
 
 /// The rules with these records in their present state, disk by disk.
-async fn of_all<T: Weighed>(
+async fn of_all<T: HeapSize>(
     daemon: &Daemon,
     records: &[Record],
     view: View<T>,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Vec<T>, Refusal> {
     let mut rules = Vec::new();
     for (index, _) in daemon.disks() {
@@ -402,12 +402,12 @@ async fn of_all<T: Weighed>(
 }
 
 /// The rules of those records that belong to one disk, in their present state.
-async fn of_one<T: Weighed>(
+async fn of_one<T: HeapSize>(
     daemon: &Daemon,
     index: usize,
     records: &[Record],
     view: View<T>,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Vec<T>, Refusal> {
     let of_disk = records.iter().filter(|record| record.disk == index);
     let of_disk: Vec<&Record> = of_disk.collect();
@@ -424,9 +424,9 @@ async fn of_one<T: Weighed>(
 }
 
 /// Rules, each charged to the answer that will contain it.
-fn charged<T: Weighed>(
+fn charged<T: HeapSize>(
     rules: impl Iterator<Item = T>,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Vec<T>, Refusal> {
     let charge = |rule: T| making.charge(rule.bytes()).map(|()| rule);
     rules.map(charge).collect()

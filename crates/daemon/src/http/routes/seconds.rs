@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use utoipa::IntoParams;
 
 use super::events::device_of;
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::collector::{SecondCell, SecondCells, View};
 use crate::http::charged::JsonAnswer;
 use crate::http::error::Options;
@@ -45,7 +45,7 @@ pub(crate) struct WantedSeconds {
 pub(crate) async fn seconds(
     State(daemon): State<Arc<Daemon>>,
     Options(wanted): Options<WantedSeconds>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let device = device_of(&daemon, wanted.disk.as_deref())?;
     // Zios that end later are not in the answer, so a second that is over now is complete.

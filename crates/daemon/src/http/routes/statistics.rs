@@ -12,11 +12,11 @@ use dashpot_observe::{Dimension, Knows, Layer, Metric, Predicates, Statistic, Un
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Options};
 use crate::http::statistics::{
-    Asked, Interval, Listed, Rectangle, Watched, compare, list, parse, unit_word,
+    Interval, Listed, Rectangle, StatisticSource, Watched, compare, list, parse, unit_word,
 };
 use crate::{Refusal, RefusalKind};
 
@@ -25,7 +25,9 @@ use crate::{Refusal, RefusalKind};
     responses(
         (status = 200, body = StatisticWords, description = "The words."),
     ))]
-pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAnswer, Refusal> {
+pub(crate) async fn words(
+    State(asked): State<Arc<dyn StatisticSource>>,
+) -> Result<JsonAnswer, Refusal> {
     let layers = Layer::ALL.into_iter();
     let layers: Vec<(Layer, Knows)> = layers
         .filter_map(|layer| Some((layer, asked.knows(layer)?)))
@@ -121,9 +123,9 @@ fn second() -> u64 {
         (status = 422, body = Error),
     ))]
 pub(crate) async fn columns(
-    State(asked): State<Arc<dyn Asked>>,
+    State(asked): State<Arc<dyn StatisticSource>>,
     Options(wanted): Options<WantedColumns>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let statistic = parse(&wanted.statistic, &*asked)?;
     let now_ns = asked.clock().now_ns;
@@ -143,7 +145,7 @@ pub(crate) async fn columns(
         (status = 422, body = Error),
     ))]
 pub(crate) async fn watch(
-    State(asked): State<Arc<dyn Asked>>,
+    State(asked): State<Arc<dyn StatisticSource>>,
     Body(wanted): Body<Watch>,
 ) -> Result<Response, Refusal> {
     let names = wanted.statistics.iter();
@@ -187,9 +189,9 @@ pub(crate) struct WantedDifference {
         (status = 422, body = Error),
     ))]
 pub(crate) async fn diff(
-    State(asked): State<Arc<dyn Asked>>,
+    State(asked): State<Arc<dyn StatisticSource>>,
     Options(wanted): Options<WantedDifference>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let rectangle = Rectangle {
         statistic: parse(&wanted.statistic, &*asked)?,
@@ -241,9 +243,9 @@ fn hundred() -> usize {
         (status = 422, body = Error),
     ))]
 pub(crate) async fn ios(
-    State(asked): State<Arc<dyn Asked>>,
+    State(asked): State<Arc<dyn StatisticSource>>,
     Options(wanted): Options<WantedIos>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     for (name, value, most) in [
         ("skip", wanted.skip, 100_000),

@@ -8,7 +8,7 @@ use dashpot_export::STORE_THREADS;
 
 use super::device::Detail;
 use super::{disks, pools, volumes};
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::host::host_now;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::Options;
@@ -27,7 +27,7 @@ use crate::{Daemon, Refusal};
 pub(crate) async fn status(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let disks = disks::all(&daemon, &detail, &mut making).await?;
     let host = host_now(Some(daemon.counted_before()));

@@ -7,7 +7,7 @@ use axum::extract::State;
 use dashpot_api::{AttachmentFailed, DiskLatency, Error, FailAttachment, Volume};
 
 use super::device::{Breakdown, Detail, ZIO, latency_of, or_nothing};
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name, Options};
 use crate::wire::volume;
@@ -23,7 +23,7 @@ use crate::{Daemon, Refusal};
 pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let volumes = all(&daemon, &detail, &mut making).await?;
     making.json(&volumes).map(JsonAnswer)
@@ -40,7 +40,7 @@ pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
     Options(detail): Options<Detail>,
-    mut making: Making,
+    mut making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.volume(&name)?;
     let volume = one_of(&daemon, index, &detail, &mut making).await?;
@@ -61,7 +61,7 @@ pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
     Options(breakdown): Options<Breakdown>,
-    making: Making,
+    making: AnswerBuilder,
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.volume(&name)?;
     let snapshot = daemon.snapshot_volume(index, 1).await?;
@@ -91,7 +91,7 @@ pub(crate) async fn fail_attachment(
 pub(super) async fn all(
     daemon: &Daemon,
     detail: &Detail,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Vec<Volume>, Refusal> {
     let mut volumes = Vec::new();
     for (index, _) in daemon.volumes() {
@@ -105,7 +105,7 @@ async fn one_of(
     daemon: &Daemon,
     index: usize,
     detail: &Detail,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Volume, Refusal> {
     let snapshot = daemon.snapshot_volume(index, detail.oldest).await;
     let (snapshot, failed) = or_nothing(daemon, snapshot);

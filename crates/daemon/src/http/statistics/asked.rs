@@ -7,7 +7,7 @@ use dashpot_api::{Clock, RememberedSteps, Source};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Layer, Metric, Predicates, Statistic};
 
 use super::interval::{Counted, Interval};
-use crate::answers::{AnswerMemory, Making};
+use crate::answers::{AnswerBuilder, AnswerMemory};
 use crate::http::memory::Wanted;
 use crate::{Refusal, RefusalKind};
 
@@ -15,7 +15,7 @@ use crate::{Refusal, RefusalKind};
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A source of statistics, as it appears to the routes that serve any source.
-pub(crate) trait Asked: Send + Sync {
+pub(crate) trait StatisticSource: Send + Sync {
     /// The memory that the source's answers to callers may use.
     fn answers(&self) -> &AnswerMemory;
 
@@ -38,14 +38,14 @@ pub(crate) trait Asked: Send + Sync {
         &'a self,
         statistic: &'a Statistic,
         interval: &'a Interval,
-        making: &'a mut Making,
+        making: &'a mut AnswerBuilder,
     ) -> Answer<'a, Result<Counted, Refusal>>;
 
     /// The wanted I/Os. The caller looks at them in a thread of its own.
     fn ios<'a>(
         &'a self,
         wanted: Wanted,
-        making: &'a mut Making,
+        making: &'a mut AnswerBuilder,
     ) -> Answer<'a, Result<Box<dyn Ios>, Refusal>>;
 }
 
@@ -57,7 +57,7 @@ pub(crate) trait Ios: Send + Sync {
 }
 
 /// The statistic with this name, about facts and layers that the source knows.
-pub(crate) fn parse(name: &str, asked: &dyn Asked) -> Result<Statistic, Refusal> {
+pub(crate) fn parse(name: &str, asked: &dyn StatisticSource) -> Result<Statistic, Refusal> {
     let statistic: Statistic = name.parse().map_err(Refusal::from)?;
     if statistic.metric == Metric::Busy {
         let error = format!("{name}: columns of seconds have no busy time");
@@ -76,7 +76,7 @@ pub(crate) fn parse(name: &str, asked: &dyn Asked) -> Result<Statistic, Refusal>
 }
 
 /// The facts that the source knows at the layer of a statistic.
-pub(super) fn knows(statistic: &Statistic, asked: &dyn Asked) -> Result<Knows, Refusal> {
+pub(super) fn knows(statistic: &Statistic, asked: &dyn StatisticSource) -> Result<Knows, Refusal> {
     asked.knows(statistic.layer).ok_or_else(|| {
         let has = Layer::ALL
             .into_iter()

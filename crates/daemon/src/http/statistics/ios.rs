@@ -11,7 +11,7 @@ use dashpot_observe::{FinishedIo, Layer, Question, Statistic, Tally};
 use super::asked::{Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
 use super::parts::{Numbers, Parts};
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::collector::{Copied, Kept};
 use crate::http::memory::Wanted;
 use crate::wire::{io_of, put};
@@ -34,7 +34,7 @@ impl CopiedIos {
         daemon: &Arc<Daemon>,
         wanted: &Wanted,
         device: Option<DeviceId>,
-        making: &mut Making,
+        making: &mut AnswerBuilder,
     ) -> Result<CopiedIos, Refusal> {
         let is_volume = wanted.layer == Layer::Volume;
         let wants = |zio: &FinishedZio| {
@@ -128,7 +128,7 @@ pub(super) async fn count(
     daemon: &Arc<Daemon>,
     statistic: &Statistic,
     interval: &Interval,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Counted, Refusal> {
     let wanted = Wanted {
         names_devices: statistic.names_devices(),

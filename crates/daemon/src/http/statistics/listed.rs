@@ -7,10 +7,10 @@ use std::ops::Range;
 use dashpot_api::{StatisticIo, StatisticIos};
 use dashpot_observe::{FinishedIo, Predicates, Statistic};
 
-use super::asked::{Asked, Ios, panicked};
+use super::asked::{Ios, StatisticSource, panicked};
 use super::{Interval, SECOND_NS};
 use crate::Refusal;
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::http::memory::Wanted;
 
 /// The I/Os that a caller wants.
@@ -29,9 +29,9 @@ pub(crate) struct Listed {
 
 /// Lists I/Os.
 pub(crate) async fn list(
-    asked: &dyn Asked,
+    asked: &dyn StatisticSource,
     listed: Listed,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<StatisticIos, Refusal> {
     let now_ns = asked.clock().now_ns;
     let interval = Interval::whole(&listed.ended_ns, now_ns)?;

@@ -18,7 +18,7 @@ mod viewed;
 mod watch;
 
 pub(super) use asked::panicked;
-pub(crate) use asked::{Asked, check_known, parse};
+pub(crate) use asked::{StatisticSource, check_known, parse};
 pub(crate) use expect::expect;
 pub(crate) use interval::{Interval, SECOND_NS, unit_word};
 pub(crate) use ios::CopiedIos;

@@ -7,16 +7,16 @@ use dashpot_api::{Clock, RememberedSteps, Source, SourceDevice, SourceKind, Sour
 use dashpot_engine::Op;
 use dashpot_observe::{Dimension, Fact, Knows, Layer, Statistic};
 
-use super::asked::{Answer, Asked, Ios};
+use super::asked::{Answer, Ios, StatisticSource};
 use super::interval::{Counted, Interval, SECOND_NS};
 use super::ios::{self, CopiedIos};
 use super::seconds;
-use crate::answers::{AnswerMemory, Making};
+use crate::answers::{AnswerBuilder, AnswerMemory};
 use crate::collector::Steps;
 use crate::http::memory::Wanted;
 use crate::{Daemon, Refusal};
 
-impl Asked for Arc<Daemon> {
+impl StatisticSource for Arc<Daemon> {
     fn answers(&self) -> &AnswerMemory {
         Daemon::answers(self)
     }
@@ -94,7 +94,7 @@ impl Asked for Arc<Daemon> {
         &'a self,
         statistic: &'a Statistic,
         interval: &'a Interval,
-        making: &'a mut Making,
+        making: &'a mut AnswerBuilder,
     ) -> Answer<'a, Result<Counted, Refusal>> {
         Box::pin(count(self, statistic, interval, making))
     }
@@ -102,7 +102,7 @@ impl Asked for Arc<Daemon> {
     fn ios<'a>(
         &'a self,
         wanted: Wanted,
-        making: &'a mut Making,
+        making: &'a mut AnswerBuilder,
     ) -> Answer<'a, Result<Box<dyn Ios>, Refusal>> {
         Box::pin(async move {
             self.collect_to(wanted.seconds.end).await;
@@ -116,7 +116,7 @@ async fn count(
     daemon: &Arc<Daemon>,
     statistic: &Statistic,
     interval: &Interval,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Counted, Refusal> {
     daemon.collect_to(interval.seconds.end).await;
     let mut counted = if seconds::has(statistic) {

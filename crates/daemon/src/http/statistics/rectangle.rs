@@ -8,9 +8,9 @@ use dashpot_engine::Duration;
 use dashpot_observe::diff::{Diff, Side, Slow};
 use dashpot_observe::{Dimension, Knows, Predicates, Statistic, Unit};
 
-use super::asked::{Asked, Ios, knows, panicked};
+use super::asked::{Ios, StatisticSource, knows, panicked};
 use super::{Interval, SECOND_NS};
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::http::memory::Wanted;
 use crate::{Refusal, RefusalKind};
 
@@ -28,9 +28,9 @@ pub(crate) struct Rectangle {
 
 /// Compares the I/Os of a rectangle with all I/Os in view.
 pub(crate) async fn compare(
-    asked: &dyn Asked,
+    asked: &dyn StatisticSource,
     rectangle: &Rectangle,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Difference, Refusal> {
     let number = rectangle.number()?;
     let now_ns = asked.clock().now_ns;

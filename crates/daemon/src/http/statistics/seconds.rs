@@ -11,7 +11,7 @@ use dashpot_observe::{Dimension, FinishedIo, Kind, Layer, Metric, Statistic, Val
 use super::asked::panicked;
 use super::interval::{Counted, Interval};
 use super::parts::{Numbers, Parts};
-use crate::answers::Making;
+use crate::answers::AnswerBuilder;
 use crate::collector::{SecondCell, SecondCells, Steps};
 use crate::{Daemon, Refusal};
 
@@ -30,7 +30,7 @@ pub(super) async fn count(
     daemon: &Arc<Daemon>,
     statistic: &Statistic,
     interval: &Interval,
-    making: &mut Making,
+    making: &mut AnswerBuilder,
 ) -> Result<Counted, Refusal> {
     let (since, seconds) = daemon.collected(|view| steps(view.collected.levels(), interval));
     making.charge(seconds.iter().map(|(_, cells)| bytes_of(cells)).sum())?;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use dashpot_api::{Clock, Column, RememberedSteps, Source, SourceDevice, SourceLayer};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Layer, Statistic, Tally};
 
-use super::asked::{Answer, Asked, Ios, panicked};
+use super::asked::{Answer, Ios, StatisticSource, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
 use super::ios::{parts_of, question};
-use crate::answers::{AnswerMemory, Making};
+use crate::answers::{AnswerBuilder, AnswerMemory};
 use crate::http::memory::{Memory, Wanted};
 use crate::{Refusal, RefusalKind};
 
@@ -36,7 +36,7 @@ impl Viewed {
     }
 }
 
-impl Asked for Viewed {
+impl StatisticSource for Viewed {
     fn answers(&self) -> &AnswerMemory {
         &self.answers
     }
@@ -65,7 +65,7 @@ impl Asked for Viewed {
         &'a self,
         statistic: &'a Statistic,
         interval: &'a Interval,
-        making: &'a mut Making,
+        making: &'a mut AnswerBuilder,
     ) -> Answer<'a, Result<Counted, Refusal>> {
         Box::pin(async move {
             making.charge(2 * TALLIES)?;
@@ -80,7 +80,7 @@ impl Asked for Viewed {
     fn ios<'a>(
         &'a self,
         wanted: Wanted,
-        _: &'a mut Making,
+        _: &'a mut AnswerBuilder,
     ) -> Answer<'a, Result<Box<dyn Ios>, Refusal>> {
         let memory = Arc::clone(&self.memory);
         Box::pin(async move { Ok(Box::new(Read { memory, wanted }) as Box<dyn Ios>) })

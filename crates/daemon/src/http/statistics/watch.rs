@@ -16,7 +16,7 @@ use hyper::body::{Body, Frame};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::sleep;
 
-use super::asked::Asked;
+use super::asked::StatisticSource;
 use super::{Interval, SECOND_NS};
 use crate::{Refusal, RefusalKind};
 
@@ -26,7 +26,7 @@ pub(crate) struct Watched(mpsc::Receiver<Bytes>);
 impl Watched {
     /// Begins to answer a caller.
     pub(crate) fn begin(
-        asked: &Arc<dyn Asked>,
+        asked: &Arc<dyn StatisticSource>,
         statistics: Vec<Statistic>,
     ) -> Result<Watched, Refusal> {
         if statistics.len() > STATISTICS_MAX {
@@ -60,7 +60,7 @@ impl Body for Watched {
 
 /// Sends each second that is over, until the caller has gone.
 async fn serve(
-    asked: Arc<dyn Asked>,
+    asked: Arc<dyn StatisticSource>,
     statistics: Vec<Statistic>,
     sender: mpsc::Sender<Bytes>,
     place: OwnedSemaphorePermit,
@@ -97,7 +97,7 @@ async fn serve(
 
 /// The event that the stream sends for one second.
 async fn second(
-    asked: &dyn Asked,
+    asked: &dyn StatisticSource,
     statistics: &[Statistic],
     second: u64,
     missed: u64,

@@ -16,12 +16,12 @@ pub(super) struct Sorted<K> {
     chunks: VecDeque<Chunk<K>>,
     /// Empty buffers, kept for new chunks.
     spare: Vec<Vec<K>>,
-    finger: Place,
+    finger: Position,
 }
 
 /// The place of a key: the chunk, and the index among its live keys.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct Position {
     chunk: usize,
     index: usize,
 }
@@ -43,7 +43,7 @@ impl<K: Copy + Ord> Sorted<K> {
             chunk.keys.clear();
             self.spare.push(chunk.keys);
         }
-        self.finger = Place::default();
+        self.finger = Position::default();
     }
 
     pub(super) fn first(&self) -> Option<K> {
@@ -53,7 +53,7 @@ impl<K: Copy + Ord> Sorted<K> {
     /// The keys at or above `key`, in ascending order.
     #[inline]
     pub(super) fn from(&self, key: &K) -> impl Iterator<Item = K> {
-        let Place { chunk, index } = self.place_of(key);
+        let Position { chunk, index } = self.place_of(key);
         let here = self.chunks.get(chunk).map(|chunk| &chunk.live()[index..]);
         let rest = self.chunks.range(self.chunks.len().min(chunk + 1)..);
         let rest = rest.flat_map(Chunk::live);
@@ -63,7 +63,7 @@ impl<K: Copy + Ord> Sorted<K> {
     /// The keys below `key`, in descending order.
     #[inline]
     pub(super) fn below(&self, key: &K) -> impl Iterator<Item = K> {
-        let Place { chunk, index } = self.place_of(key);
+        let Position { chunk, index } = self.place_of(key);
         let rest = self.chunks.range(..chunk).rev();
         let rest = rest.flat_map(|chunk| chunk.live().iter().rev());
         let here = self.chunks.get(chunk);
@@ -89,7 +89,7 @@ impl<K: Copy + Ord> Sorted<K> {
             return;
         }
         self.seek(&key);
-        let Place { chunk, index } = self.finger;
+        let Position { chunk, index } = self.finger;
         match self.chunks.get_mut(chunk) {
             Some(chunk) if chunk.keys.len() < FULL => chunk.insert(index, key),
             Some(_) => self.make_room_and_insert(key),
@@ -101,7 +101,7 @@ impl<K: Copy + Ord> Sorted<K> {
     #[inline]
     pub(super) fn remove(&mut self, key: &K) {
         self.seek(key);
-        let Place { chunk: at, index } = self.finger;
+        let Position { chunk: at, index } = self.finger;
         let Some(chunk) = self.chunks.get_mut(at) else {
             return;
         };
@@ -113,15 +113,15 @@ impl<K: Copy + Ord> Sorted<K> {
     }
 
     #[inline]
-    fn place_of(&self, key: &K) -> Place {
-        let Place { chunk, index } = self.finger;
+    fn place_of(&self, key: &K) -> Position {
+        let Position { chunk, index } = self.finger;
         let under_finger = self.chunks.get(chunk).map(|chunk| chunk.live().get(index));
         if under_finger == Some(Some(key)) {
             return self.finger;
         }
         let chunk = self.chunk_of(key);
         let index = self.chunks.get(chunk).map(|chunk| chunk.index_of(key));
-        Place {
+        Position {
             chunk,
             index: index.unwrap_or(0),
         }
@@ -131,7 +131,7 @@ impl<K: Copy + Ord> Sorted<K> {
     #[inline]
     fn chunk_of(&self, key: &K) -> usize {
         let begins_above = |at| self.chunks.get(at).is_none_or(|chunk| chunk.low > *key);
-        let Place { chunk, .. } = self.finger;
+        let Position { chunk, .. } = self.finger;
         if !begins_above(chunk) && begins_above(chunk + 1) {
             return chunk;
         }
@@ -142,7 +142,7 @@ impl<K: Copy + Ord> Sorted<K> {
     /// Inserts a key at the finger, whose chunk has no room at its end. A key above all keys of a full chunk
     /// begins another chunk, so that an ascending series leaves full chunks.
     fn make_room_and_insert(&mut self, key: K) {
-        let Place { chunk: at, index } = self.finger;
+        let Position { chunk: at, index } = self.finger;
         let chunk = &mut self.chunks[at];
         if chunk.begin > 0 {
             chunk.keys.drain(..chunk.begin);
@@ -167,7 +167,7 @@ impl<K: Copy + Ord> Sorted<K> {
             begin: 0,
         };
         self.chunks.insert(at, chunk);
-        self.finger = Place {
+        self.finger = Position {
             chunk: at,
             index: 0,
         };
@@ -213,7 +213,7 @@ impl<K> Default for Sorted<K> {
         Sorted {
             chunks: VecDeque::new(),
             spare: Vec::new(),
-            finger: Place::default(),
+            finger: Position::default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use dashpot_engine::{Op, OpSet};
 use dashpot_rules::{CallFiles, call_number};
 use dashpot_sys::Mount;
-use dashpot_sys::seccomp::{Call, Place, Status, SystemCall};
+use dashpot_sys::seccomp::{Call, PathTarget, Status, SystemCall};
 use rustix::fs::{FileType, major};
 
 use super::kinds::{Part, Range, Target, parts};
@@ -180,7 +180,7 @@ impl Files {
         let Some(status) = subject.status(number)? else {
             return Ok(Vec::new());
         };
-        let place = Place { status, path };
+        let place = PathTarget { status, path };
         self.and_linked(self.at(&place, subject)?, &place, subject)
     }
 
@@ -200,7 +200,7 @@ impl Files {
     }
 
     /// The disks that have the file at this place, which may be in another mount of a disk's file system.
-    fn at(&self, place: &Place, subject: &mut Subject<'_, '_>) -> Result<Vec<usize>, Unknown> {
+    fn at(&self, place: &PathTarget, subject: &mut Subject<'_, '_>) -> Result<Vec<usize>, Unknown> {
         // The bytes of a pipe, a socket or a terminal reach no disk, and a signal can end a wait for them.
         let kind = FileType::from_raw_mode(place.status.mode);
         if matches!(
@@ -250,7 +250,7 @@ impl Files {
     fn is_elsewhere(
         &self,
         disks: &[usize],
-        place: &Place,
+        place: &PathTarget,
         subject: &mut Subject<'_, '_>,
     ) -> Result<bool, Unknown> {
         let mount = place.status.mount;
@@ -280,7 +280,7 @@ impl Files {
     fn and_linked(
         &self,
         mut held: Vec<usize>,
-        place: &Place,
+        place: &PathTarget,
         subject: &mut Subject<'_, '_>,
     ) -> Result<Vec<usize>, Unknown> {
         let status = place.status;
@@ -365,7 +365,7 @@ impl OfDisk {
 
     /// Whether a place may be in the file system of the disk's directory, but in another mount of that file
     /// system.
-    fn is_mounted_elsewhere(&self, place: &Place) -> bool {
+    fn is_mounted_elsewhere(&self, place: &PathTarget) -> bool {
         let status = &place.status;
         status.mount != self.mount && (status.device == self.device || self.may_span(status))
     }

@@ -1,6 +1,6 @@
 //! The thread that makes a call, as `/proc` shows it.
 
-use dashpot_sys::seccomp::{Call, Name, Place, Status, content, link, memory};
+use dashpot_sys::seccomp::{Call, Name, PathTarget, Status, content, link, memory};
 use dashpot_sys::{User, with_rights_of};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -142,7 +142,7 @@ impl<'a, 'b> Subject<'a, 'b> {
         &mut self,
         named: Named,
         arguments: &[u64; 6],
-    ) -> Result<Option<Place>, Unknown> {
+    ) -> Result<Option<PathTarget>, Unknown> {
         let Some(named) = self.with_how(named, arguments)? else {
             return Ok(None);
         };

@@ -94,7 +94,7 @@ pub(crate) enum Change<'a> {
 
 /// The answer to a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ChangeAnswer {
     Done,
     /// The change is done when a task has [ended](Ended::Done).
     Later,
@@ -121,7 +121,7 @@ impl<M: Medium> Lossy<M> {
         &self.medium
     }
 
-    pub(crate) fn ask(&mut self, asker: Asker, change: Change<'_>) -> Asked {
+    pub(crate) fn ask(&mut self, asker: Asker, change: Change<'_>) -> ChangeAnswer {
         let zio = asker.zio;
         let (offset, length, data, fua, last) = match change {
             Change::Flush => {
@@ -130,7 +130,7 @@ impl<M: Medium> Lossy<M> {
                     self.asks.entry(zio).or_default().flush = Some(covers);
                 }
                 self.push(Kind::Flush { zio, covers }, 0..u64::MAX);
-                return Asked::Later;
+                return ChangeAnswer::Later;
             }
             Change::Write { offset, bytes, fua } => {
                 (offset, bytes.len() as u64, Some(bytes.into()), fua, true)
@@ -143,7 +143,7 @@ impl<M: Medium> Lossy<M> {
             } => (offset, length, None, fua, last),
         };
         if self.cache.is_full_for(length) {
-            return Asked::Full;
+            return ChangeAnswer::Full;
         }
         let number = self.cache.insert(asker, offset, length, data, fua);
         let numbers = match zio {
@@ -155,12 +155,12 @@ impl<M: Medium> Lossy<M> {
             None => smallvec![number],
         };
         if !fua || !last {
-            return Asked::Done;
+            return ChangeAnswer::Done;
         }
         let sectors = self.sectors_of(&numbers);
         let numbers = numbers.into_vec();
         self.push(Kind::Fua { zio, numbers }, sectors);
-        Asked::Later
+        ChangeAnswer::Later
     }
 
     /// Keeps a zio that the cache had no room for. Of its bytes, `done` are in the cache.

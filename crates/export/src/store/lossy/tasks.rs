@@ -6,7 +6,7 @@ use dashpot_engine::{Errno, Instant, Outcome};
 
 use super::batch::Settled;
 use super::task::{Ended, Going, Kind, Task};
-use super::{Asked, Asker, Change, Lossy};
+use super::{Asker, Change, ChangeAnswer, Lossy};
 use crate::store::medium::Medium;
 
 /// A look at a run takes about as long as to move this many bytes.
@@ -99,7 +99,7 @@ impl<M: Medium> Lossy<M> {
             told_before: 0,
             at: Instant::ZERO,
         };
-        while self.ask(asker.clone(), change) == Asked::Full {
+        while self.ask(asker.clone(), change) == ChangeAnswer::Full {
             self.push(Kind::Early { begun: false }, 0..u64::MAX);
             self.finish()?;
         }

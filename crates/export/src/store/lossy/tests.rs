@@ -6,7 +6,7 @@ use super::super::medium::Medium;
 use super::cache::{BATCH, RUN, VISITS};
 use super::disk_sectors::SECTOR;
 use super::tasks::PER_VISIT;
-use super::{Asked, Asker, Change, Ended, Going, Lossy};
+use super::{Asker, Change, ChangeAnswer, Ended, Going, Lossy};
 use crate::power::{Cut, Keep, Then};
 
 const SIZE: u64 = 64 << 20;
@@ -53,7 +53,7 @@ fn ask(lossy: &mut Lossy<Bad>, zio: u32, told_before: u64, change: Change<'_>) {
         told_before,
         at: Instant::ZERO,
     };
-    assert_ne!(lossy.ask(asker, change), Asked::Full);
+    assert_ne!(lossy.ask(asker, change), ChangeAnswer::Full);
 }
 
 /// Makes writes of a sector each, with a sector between them, and tells their clients.

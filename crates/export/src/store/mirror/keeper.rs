@@ -11,7 +11,7 @@ use dashpot_engine::pool::MirrorRecord;
 use dashpot_engine::{Errno, Outcome};
 
 use super::place::write_labels;
-use super::{Label, Place, Start};
+use super::{Label, LabelPlace, Start};
 
 /// Writes the records of a pool's mirrors, on a thread of its own. Dropping the keeper waits until the last
 /// record is written.
@@ -134,12 +134,12 @@ fn write_sides(start: &Start, stale: u64, label: &str, in_file: &mut String) -> 
     for (at, side) in start.sides.iter().enumerate() {
         match &side.place {
             _ if stale >> at & 1 == 1 => {}
-            Place::None => {}
-            Place::Attribute(file) => {
+            LabelPlace::None => {}
+            LabelPlace::Attribute(file) => {
                 tried = true;
                 written |= file.set_mirror_label(label).is_ok();
             }
-            Place::Bitmap => {
+            LabelPlace::Bitmap => {
                 in_file.push_str(&format!("{} {label}\n", side.disk));
                 written = true;
             }

@@ -16,4 +16,4 @@ pub(crate) use label::Label;
 pub(crate) use place::{Side, data_of};
 pub(crate) use start::{Start, assemble};
 
-use self::place::Place;
+use self::place::LabelPlace;

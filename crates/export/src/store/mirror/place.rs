@@ -17,12 +17,12 @@ use super::Label;
 pub(crate) struct Side {
     /// The name of the side's disk.
     pub(crate) disk: String,
-    pub(super) place: Place,
+    pub(super) place: LabelPlace,
 }
 
 /// Where the label of a side is.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum LabelPlace {
     /// The label is in an attribute of the side's file.
     Attribute(Arc<FileStore>),
     /// The label is in the pool's file for labels.
@@ -43,12 +43,14 @@ impl Side {
         let file = store.file();
         let read = file.map(|file| file.mirror_label());
         let (place, text) = match (file, read, bitmap) {
-            (Some(file), Some(Ok(text)), _) => (Place::Attribute(Arc::clone(file)), text),
+            (Some(file), Some(Ok(text)), _) => (LabelPlace::Attribute(Arc::clone(file)), text),
             (_, Some(Err(error)), _) if error.kind() != io::ErrorKind::Unsupported => {
                 return Err(error);
             }
-            (_, _, Some(bitmap)) if store.outlives() => (Place::Bitmap, label_in(bitmap, disk)?),
-            _ => (Place::None, None),
+            (_, _, Some(bitmap)) if store.outlives() => {
+                (LabelPlace::Bitmap, label_in(bitmap, disk)?)
+            }
+            _ => (LabelPlace::None, None),
         };
         let disk = disk.to_owned();
         let label = text.as_deref().and_then(Label::parse);
@@ -57,7 +59,7 @@ impl Side {
 
     /// Whether the side has a place for its label.
     pub(super) fn has_place(&self) -> bool {
-        !matches!(self.place, Place::None)
+        !matches!(self.place, LabelPlace::None)
     }
 }
 

@@ -8,7 +8,7 @@ use dashpot_rules::StoreConfig;
 
 use super::super::lossy::SECTOR;
 use super::super::medium::Medium;
-use super::super::{Asked, Asker, Batch, Blocking, Change, Ended, Going, Store};
+use super::super::{Asker, Batch, Blocking, Change, ChangeAnswer, Ended, Going, Store};
 use super::model::lossy;
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
@@ -94,7 +94,7 @@ impl World {
         false
     }
 
-    fn ask(&mut self, arrived: u64, change: Change<'_>) -> (ZioId, Asked) {
+    fn ask(&mut self, arrived: u64, change: Change<'_>) -> (ZioId, ChangeAnswer) {
         let zio = ZioId(self.next);
         self.next += 1;
         let asker = Asker {
@@ -136,7 +136,7 @@ impl World {
             }
         };
         let (zio, asked) = self.ask(self.now, change);
-        assert_eq!(asked == Asked::Later, fua);
+        assert_eq!(asked == ChangeAnswer::Later, fua);
         self.in_flight.push(InFlight {
             zio,
             flush: None,

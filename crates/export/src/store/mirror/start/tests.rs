@@ -1,7 +1,7 @@
 use std::iter;
 use std::ops::Range;
 
-use super::super::{Label, Place, Side};
+use super::super::{Label, LabelPlace, Side};
 use super::{Found, assemble, common, joined};
 
 const SIZE: u64 = 100;
@@ -10,7 +10,7 @@ fn one(range: Range<u64>) -> Vec<Range<u64>> {
     iter::once(range).collect()
 }
 
-fn side(place: Place, label: Option<(&str, u64, Vec<u32>)>) -> Found {
+fn side(place: LabelPlace, label: Option<(&str, u64, Vec<u32>)>) -> Found {
     let label = label.map(|(mirror, events, regions)| Label {
         mirror: mirror.to_owned(),
         events,
@@ -31,15 +31,18 @@ fn start(sides: Vec<Found>) -> (u64, Vec<Range<u64>>) {
 #[test]
 fn a_clean_stop_leaves_nothing_to_repair() {
     let label = || Some(("m", 7, vec![]));
-    let sides = vec![side(Place::Bitmap, label()), side(Place::Bitmap, label())];
+    let sides = vec![
+        side(LabelPlace::Bitmap, label()),
+        side(LabelPlace::Bitmap, label()),
+    ];
     assert_eq!(start(sides), (0, vec![]));
 }
 
 #[test]
 fn after_an_unclean_stop_the_regions_of_both_labels_differ() {
     let sides = vec![
-        side(Place::Bitmap, Some(("m", 7, vec![1, 2]))),
-        side(Place::Bitmap, Some(("m", 8, vec![2, 9]))),
+        side(LabelPlace::Bitmap, Some(("m", 7, vec![1, 2]))),
+        side(LabelPlace::Bitmap, Some(("m", 8, vec![2, 9]))),
     ];
     assert_eq!(start(sides), (0, vec![10..30, 90..100]));
 }
@@ -48,8 +51,8 @@ fn after_an_unclean_stop_the_regions_of_both_labels_differ() {
 fn a_side_that_was_away_or_is_new_is_not_believed() {
     for other in [Some(("m", 6, vec![])), None] {
         let sides = vec![
-            side(Place::Bitmap, other),
-            side(Place::Bitmap, Some(("m", 8, vec![]))),
+            side(LabelPlace::Bitmap, other),
+            side(LabelPlace::Bitmap, Some(("m", 8, vec![]))),
         ];
         assert_eq!(start(sides), (0b01, one(0..SIZE)));
     }
@@ -57,13 +60,16 @@ fn a_side_that_was_away_or_is_new_is_not_believed() {
 
 #[test]
 fn bytes_that_vanish_are_never_believed() {
-    let sides = vec![side(Place::None, None), side(Place::Bitmap, None)];
+    let sides = vec![side(LabelPlace::None, None), side(LabelPlace::Bitmap, None)];
     assert_eq!(start(sides), (0b01, one(0..SIZE)));
 }
 
 #[test]
 fn a_new_mirror_is_made_equal_to_its_first_side_where_there_is_data() {
-    let mut sides = vec![side(Place::Bitmap, None), side(Place::Bitmap, None)];
+    let mut sides = vec![
+        side(LabelPlace::Bitmap, None),
+        side(LabelPlace::Bitmap, None),
+    ];
     sides[0].2 = one(0..10);
     sides[1].2 = vec![5..20, 50..60];
     assert_eq!(start(sides), (0b10, vec![0..20, 50..60]));
@@ -72,8 +78,8 @@ fn a_new_mirror_is_made_equal_to_its_first_side_where_there_is_data() {
 #[test]
 fn two_mirrors_do_not_mix() {
     let sides = vec![
-        side(Place::Bitmap, Some(("m", 7, vec![]))),
-        side(Place::Bitmap, Some(("n", 7, vec![]))),
+        side(LabelPlace::Bitmap, Some(("m", 7, vec![]))),
+        side(LabelPlace::Bitmap, Some(("n", 7, vec![]))),
     ];
     let refused = assemble(sides, SIZE).unwrap_err();
     assert!(refused.contains("two different mirrors"), "{refused}");

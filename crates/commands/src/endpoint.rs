@@ -12,7 +12,7 @@ use dashpot_rules::{Address, ApiAddress, Listen};
 use crate::token::Token;
 
 /// The addresses of the API and of its page, and the token that they need.
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     /// The address of the API, with its token.
     pub(crate) url: String,
     /// The address of the API to print. It has the token only if the user does not know it: what is printed may
@@ -24,14 +24,14 @@ pub(crate) struct Door {
     _token: Option<TokenFile>,
 }
 
-impl Door {
+impl Endpoint {
     /// The door of an API. Over TCP, the token comes from the token file or from the environment; if neither
     /// has one, it is random.
     pub(crate) fn new(
         api: &HttpListener,
         allowed_hosts: Vec<String>,
         token_file: Option<&Path>,
-    ) -> anyhow::Result<Door> {
+    ) -> anyhow::Result<Endpoint> {
         let Address::Tcp(socket) = api.address() else {
             if let Some(file) = token_file {
                 bail!(
@@ -39,7 +39,7 @@ impl Door {
                     file.display()
                 );
             }
-            return Ok(Door {
+            return Ok(Endpoint {
                 url: api.address().to_string(),
                 shown: api.address().to_string(),
                 page: "the page needs a port: --api tcp:127.0.0.1:0".to_owned(),
@@ -59,7 +59,7 @@ impl Door {
             // referrer.
             Token::Made(word) => (url.clone(), format!("http://{socket}/#token={word}")),
         };
-        Ok(Door {
+        Ok(Endpoint {
             url,
             shown,
             page,

@@ -7,7 +7,7 @@ use dashpot_report::report::Tells;
 
 /// The warnings that are still to be printed, and the sums that are printed at the end.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct Notes {
     /// The warnings that the report's own text contains.
     tells: Tells,
     /// The report's name, which begins each warning if there are several reports.
@@ -29,9 +29,9 @@ pub(super) struct Beside {
     notes: Vec<String>,
 }
 
-impl Beside {
-    pub(super) fn new(tells: Tells, whose: Option<String>, each: bool) -> Beside {
-        Beside {
+impl Notes {
+    pub(super) fn new(tells: Tells, whose: Option<String>, each: bool) -> Notes {
+        Notes {
             tells,
             whose,
             each,

@@ -145,15 +145,15 @@ impl PoolOperation {
 
 /// The worker threads. Dropping the pool waits until every submitted job is done.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct Workers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Pool {
+impl Workers {
     /// Starts this many threads.
-    pub(crate) fn new(threads: usize) -> io::Result<Pool> {
-        let mut pool = Pool {
+    pub(crate) fn new(threads: usize) -> io::Result<Workers> {
+        let mut pool = Workers {
             shared: Arc::default(),
             threads: Vec::with_capacity(threads),
         };
@@ -172,7 +172,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for Workers {
     fn drop(&mut self) {
         self.shared.queue().closed = true;
         self.shared.changed.notify_all();
@@ -225,12 +225,12 @@ mod tests {
     use std::thread;
 
     use super::super::tests::file_of;
-    use super::{Finished, Job, Pool, PoolOperation};
+    use super::{Finished, Job, PoolOperation, Workers};
 
     #[test]
     fn each_operation_reaches_the_file() {
         let (_directory, file) = file_of(8192);
-        let pool = Pool::new(1).unwrap();
+        let pool = Workers::new(1).unwrap();
         let (sender, receiver) = mpsc::channel::<Finished>();
         let run = |operation| {
             let sender = sender.clone();
@@ -277,7 +277,7 @@ mod tests {
     fn errors_come_back_with_the_buffer() {
         let (_directory, file) = file_of(10);
         let (sender, receiver) = mpsc::channel();
-        let pool = Pool::new(1).unwrap();
+        let pool = Workers::new(1).unwrap();
         pool.submit(Job {
             store: file,
             operation: PoolOperation::Read {
@@ -299,7 +299,7 @@ mod tests {
         let (_directory, file) = file_of(10);
         let barrier = Arc::new(Barrier::new(3));
         let (sender, receiver) = mpsc::channel();
-        let pool = Pool::new(3).unwrap();
+        let pool = Workers::new(3).unwrap();
         for _ in 0..3 {
             let (barrier, sender) = (Arc::clone(&barrier), sender.clone());
             let finish = move |_| {
@@ -324,7 +324,7 @@ mod tests {
     fn a_job_that_panics_ends_with_an_error_and_its_thread_goes_on() {
         let (_directory, file) = file_of(10);
         let (sender, receiver) = mpsc::channel();
-        let pool = Pool::new(1).unwrap();
+        let pool = Workers::new(1).unwrap();
         for operation in [PoolOperation::Panic, PoolOperation::Sync] {
             let sender = sender.clone();
             pool.submit(Job {
@@ -342,7 +342,7 @@ mod tests {
     fn a_pool_that_goes_has_done_its_jobs() {
         let (_directory, file) = file_of(10);
         let (sender, receiver) = mpsc::channel();
-        let pool = Pool::new(1).unwrap();
+        let pool = Workers::new(1).unwrap();
         for number in 0..100 {
             let sender = sender.clone();
             pool.submit(Job {

@@ -11,25 +11,25 @@ use crate::place::BASE;
 
 /// The right to choose and make a device. Dropping this value gives the right up.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct DeviceLock {
     _lock: Option<File>,
 }
 
-impl Turn {
+impl DeviceLock {
     /// Waits until no other attachment has its turn. Gives up when `is_stopped` returns true, or after
     /// [`PATIENCE`], because the attachment that has the turn may wait for a stuck daemon. An attachment that
     /// goes on without a turn may lose its device to another attachment, and then tries again.
-    pub(crate) fn wait(is_stopped: &dyn Fn() -> bool) -> Turn {
+    pub(crate) fn wait(is_stopped: &dyn Fn() -> bool) -> DeviceLock {
         let end = Instant::now() + PATIENCE;
         let file = File::open(BASE).ok();
         let has_lock = |file: &File| file.try_lock().is_ok();
         while file.as_ref().is_some_and(|file| !has_lock(file)) {
             if is_stopped() || Instant::now() > end {
-                return Turn { _lock: None };
+                return DeviceLock { _lock: None };
             }
             thread::sleep(PAUSE);
         }
-        Turn { _lock: file }
+        DeviceLock { _lock: file }
     }
 }
 
