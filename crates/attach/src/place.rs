@@ -203,7 +203,6 @@ impl LockedDirectory {
         })
     }
 
-    /// The path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

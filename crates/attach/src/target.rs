@@ -14,7 +14,6 @@ pub(crate) struct Target<'a> {
     path: PathBuf,
     /// The major and the minor number of the block device at the path.
     numbers: Option<(u32, u32)>,
-    /// The directory at the path.
     directory: Option<PathBuf>,
 }
 

@@ -179,7 +179,6 @@ impl Devices {
         self.devices.iter().map(line).collect()
     }
 
-    /// The nodes of the devices.
     pub(crate) fn nodes(&self) -> Vec<&str> {
         let nodes = self.devices.iter().map(|device| device.node.as_str());
         nodes.collect()

@@ -18,7 +18,6 @@ pub struct Refusal {
     pub remedy: Option<String>,
 }
 
-/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
     /// The daemon cannot parse the request.

@@ -106,7 +106,6 @@ pub struct CommandId(pub u64);
 pub enum Command {
     /// Arms rules on a disk: either all of them or none.
     Inject {
-        /// The disk.
         disk: DiskId,
         /// The group of the rules. The rules join the group if the group exists.
         group: GroupId,
@@ -127,7 +126,6 @@ pub enum Command {
     /// Makes new zios of a disk wait before they choose a lane. The engine answers when all zios that the
     /// disk has already issued have ended.
     Suspend {
-        /// The disk.
         disk: DiskId,
         /// Resume automatically after this time.
         lasts: Option<Duration>,
@@ -139,7 +137,6 @@ pub enum Command {
     /// Sets tunables of a pool: either all of them or none. The new values take effect with the pool's next
     /// decision.
     Tune {
-        /// The pool.
         pool: PoolId,
         /// The tunables and their new values, each in the tunable's unit.
         changes: Vec<(Tunable, u64)>,
@@ -162,7 +159,6 @@ pub enum Command {
 /// The rules that a command applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// One rule.
     Rule(RuleId),
     /// All rules of a disk.
     Disk(DiskId),

@@ -72,9 +72,7 @@ pub struct Event {
 /// The disk or volume of a zio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Device {
-    /// A disk.
     Disk(DiskId),
-    /// A volume.
     Volume(VolumeId),
 }
 

@@ -217,12 +217,9 @@ impl RuleCounts {
     }
 }
 
-/// A view of a rule.
 #[derive(Clone, Debug)]
 pub struct RuleView<'a> {
-    /// The rule's id.
     pub id: RuleId,
-    /// The rule's group.
     pub group: GroupId,
     /// The rule's specification.
     pub spec: &'a RuleSpec,

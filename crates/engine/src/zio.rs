@@ -137,7 +137,6 @@ impl CallNumber {
     /// The largest number.
     pub const MAX: u8 = 48;
 
-    /// The call with this number.
     pub const fn new(number: u8) -> Option<CallNumber> {
         match NonZeroU8::new(number) {
             Some(number) if number.get() <= CallNumber::MAX => Some(CallNumber(number)),
@@ -145,7 +144,6 @@ impl CallNumber {
         }
     }
 
-    /// The number.
     pub const fn get(self) -> u8 {
         self.0.get()
     }
@@ -211,7 +209,6 @@ impl OpSet {
 /// One I/O to a disk or to a volume, received completely (header and payload) and ready to be issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zio<D = DiskId> {
-    /// The zio's id.
     pub id: ZioId,
     /// The zio's disk or volume.
     pub device: D,

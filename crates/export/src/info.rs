@@ -41,7 +41,6 @@ pub struct DiskInfo {
 /// One served pool.
 #[derive(Clone, Debug)]
 pub struct PoolInfo {
-    /// The pool's name.
     pub name: String,
     /// The top-level members of the pool. Each member is the list of its sides, given as indices of disks.
     pub members: Vec<Vec<usize>>,
@@ -75,9 +74,7 @@ pub struct VolumeInfo {
 /// A served disk or volume.
 #[derive(Clone, Copy, Debug)]
 pub enum ServedDevice<'a> {
-    /// A disk.
     Disk(&'a DiskInfo),
-    /// A volume.
     Volume(&'a VolumeInfo),
 }
 

@@ -40,7 +40,6 @@ pub enum ListenError {
     /// The system refuses to listen at this address.
     #[error("{address}: cannot listen there ({reason}); choose another address")]
     Refused {
-        /// The address.
         address: Address,
         /// The system's reason.
         reason: io::Error,

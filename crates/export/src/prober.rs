@@ -33,7 +33,6 @@ use crate::frontend::Loopback;
 use crate::message::{Handover, Message};
 use crate::route::Route;
 
-/// One reading of a prober.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeReading {
     /// When the read was answered.

@@ -63,7 +63,6 @@ pub struct PoolSnapshot {
     /// The pool's counters since the start, and its state. The queues of its disks are in the order of the
     /// configuration.
     pub stats: PoolStats,
-    /// The pool's tunables.
     pub tunables: Tunables,
     /// The number of bytes of memory that the pool's shard holds for blocks of volumes. The number covers all
     /// pools of the shard.
@@ -73,9 +72,7 @@ pub struct PoolSnapshot {
 /// A rule at one moment.
 #[derive(Clone, Debug)]
 pub struct RuleSnapshot {
-    /// The rule's id.
     pub id: RuleId,
-    /// The rule's group.
     pub group: GroupId,
     /// The rule's specification: the zios that it matches, and its effect on them.
     pub spec: RuleSpec,

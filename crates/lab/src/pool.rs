@@ -267,7 +267,6 @@ impl PoolDraft<'_> {
 /// machine.
 pub const DEFAULT_RAM: u64 = 8 << 30;
 
-/// The throttle of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Throttle {
     None,

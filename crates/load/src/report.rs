@@ -6,7 +6,6 @@ use dashpot_engine::{Duration, Instant, Op};
 use dashpot_export::frontend::nbd::client::ConnectError;
 use hdrhistogram::Histogram;
 
-/// The report of a load.
 #[derive(Debug)]
 pub struct LoadReport {
     /// The time from the start of the load to the last reply or, if this is later, to the last moment at

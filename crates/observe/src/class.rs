@@ -22,7 +22,6 @@ impl Class {
         })
     }
 
-    /// The class's name.
     pub(crate) fn name(self, unit: Unit) -> String {
         match unit {
             Unit::Bytes => size_name(self.0 as u32),

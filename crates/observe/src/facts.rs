@@ -140,7 +140,6 @@ impl Fact {
 pub enum Cell<'a> {
     /// A number, or 0 and 1 for no and yes.
     Int(i64),
-    /// A word.
     Word(&'a str),
 }
 

@@ -29,7 +29,6 @@ pub struct Group {
     pub numbers: Histogram,
 }
 
-/// The order of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// By number of I/Os, the highest first; then by name.

@@ -30,7 +30,6 @@ impl Layer {
         Layer::Fs,
     ];
 
-    /// The layer's word.
     pub fn word(self) -> &'static str {
         match self {
             Layer::Volume => "volume",

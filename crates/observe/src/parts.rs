@@ -19,7 +19,6 @@ pub(crate) enum Part {
     All,
     /// A class of numbers.
     Class(Class),
-    /// A name.
     Named(Name),
     /// The value for I/Os that have no value of the dimension.
     Missing,

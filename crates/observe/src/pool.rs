@@ -8,7 +8,6 @@ use dashpot_engine::pool::{Class, Traffic, TxgStats, VolumeTraffic};
 /// The I/O of a pool in an interval.
 #[derive(Clone, Debug)]
 pub struct PoolInterval {
-    /// The pool's name.
     pub name: String,
     /// The length of the interval.
     pub elapsed: Duration,
@@ -36,7 +35,6 @@ pub struct PoolInterval {
 /// The I/O of one class of a pool's queues in an interval.
 #[derive(Clone, Debug)]
 pub struct ClassInterval {
-    /// The class.
     pub class: Class,
     /// The number of zios in the queues at the interval's end.
     pub pending: u64,

@@ -32,7 +32,6 @@ pub struct Predicate {
 enum Test {
     /// The name matches the text, which is a glob.
     Name,
-    /// The number is in this range.
     Number(RangeInclusive<u64>),
 }
 

@@ -50,7 +50,6 @@ pub enum Subject {
     /// Devices at a layer, with counts and sums only. The kernel has these figures even if no probe watches
     /// its disks.
     Averages(Layer),
-    /// Pools.
     Pools,
     /// Finished I/Os, one by one. The source gives I/Os as soon as it can, which may be several times in one
     /// interval of the schedule.

@@ -110,7 +110,6 @@ pub struct EarlierIos {
 /// A device that no longer exists.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct VanishedDevice {
-    /// The device's name.
     pub name: String,
     /// Whether another disk has the device's number now.
     pub is_replaced: bool,

@@ -17,12 +17,10 @@ use super::predicate::{Predicate, Predicates};
 use super::question::{Question, Subject};
 use super::value::Unit;
 
-/// A statistic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistic {
     /// The layer: disks, volumes, calls that sync, or the kernel's disks in a recording.
     pub layer: Layer,
-    /// The metric.
     pub metric: Metric,
     /// The I/Os that count.
     pub predicates: Predicates,
@@ -30,7 +28,6 @@ pub struct Statistic {
     pub by: Option<Dimension>,
 }
 
-/// The metric of a statistic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// The number of I/Os.

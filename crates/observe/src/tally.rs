@@ -39,7 +39,6 @@ pub struct Tally {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    /// The name of the device.
     device: Name,
     kind: Kind,
     letters: Option<Name>,

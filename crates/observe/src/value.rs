@@ -5,7 +5,6 @@
 pub enum Unit {
     /// Names, which have no order.
     Name,
-    /// Bytes.
     Bytes,
     /// Nanoseconds.
     Time,
@@ -16,7 +15,6 @@ pub enum Unit {
 /// The value of a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A name.
     Name(&'a str),
     /// A number, in the unit of the dimension.
     Number(u64),

@@ -50,7 +50,6 @@ impl Who {
         }
     }
 
-    /// The thread.
     pub fn thread(&self) -> Option<&Thread> {
         match self {
             Who::Thread(thread) => Some(thread),

@@ -13,7 +13,6 @@ pub struct Draft {
     option: &'static str,
     place: PathBuf,
     draft: PathBuf,
-    /// The writer of the draft.
     pub out: BufWriter<File>,
 }
 

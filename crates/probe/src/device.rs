@@ -22,7 +22,6 @@ pub struct Number {
 pub struct Device {
     /// The device's name, such as `vda`, `loop0` or `vda1`.
     pub name: String,
-    /// The device's own number.
     pub number: Number,
     /// The number of the whole disk, which is the device itself or, for a partition, the disk that contains
     /// it. Events carry this number.
@@ -56,7 +55,6 @@ pub enum DeviceError {
     Unknown {
         /// The name, path or number.
         words: String,
-        /// The remedy.
         remedy: String,
     },
     /// sysfs cannot be read.

@@ -36,7 +36,6 @@ pub const INHERITED: &str = " (inherited)";
 /// An event in the life of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TaskEvent {
-    /// A task was made.
     Made {
         /// The number of the task.
         pid: i32,

@@ -36,7 +36,6 @@ pub struct Roster {
 /// A disk or a partition that the watch knows.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// The device.
     pub device: Device,
     /// The name for reports: the device's own, or, if an earlier disk had it, this name with the disk's
     /// sequence number, such as `loop0#31`.

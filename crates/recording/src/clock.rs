@@ -22,7 +22,6 @@ pub trait Clock: Send + Sync {
     fn thread_cpu_ns(&self) -> u64;
 }
 
-/// The clocks of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MachineClock;
 

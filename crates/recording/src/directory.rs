@@ -250,7 +250,6 @@ pub(crate) fn files(root: &Path, table: &Table) -> Result<Vec<(String, u64)>, Re
     Ok(files)
 }
 
-/// Whether a directory is a recording.
 pub(crate) fn is_recording(root: &Path) -> Result<bool, RecordingError> {
     let has_lock = root.join(LOCK).try_exists();
     Ok(has_lock.map_err(RecordingError::io(root))? && root.join(IOS.name).is_dir())

@@ -65,7 +65,6 @@ impl Source {
 }
 
 impl TableFile {
-    /// Opens a file of this table.
     pub(crate) fn open(path: &Path, table: &'static Table) -> Result<TableFile, RecordingError> {
         // Without NONBLOCK, opening a FIFO would wait for a writer.
         let flags = OFlags::NONBLOCK.bits() as i32;

@@ -39,14 +39,11 @@ pub(crate) use columns;
 pub(crate) struct Table {
     /// The table's name, which is also the name of its folder.
     pub(crate) name: &'static str,
-    /// The table's columns.
     pub(crate) columns: &'static [Column],
 }
 
-/// A column.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// The column's name.
     pub name: &'static str,
     /// The type of its cells.
     pub cell: Cell,
@@ -96,7 +93,6 @@ impl Column {
         column
     }
 
-    /// The column of a fact.
     pub(crate) const fn of(fact: Fact) -> Column {
         let column = if fact.is_word() {
             Column::word(fact.column())

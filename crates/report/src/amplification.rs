@@ -124,7 +124,6 @@ const COLUMNS: [Column; 11] = [
 ];
 
 impl PoolLevels {
-    /// The levels of an interval.
     pub fn of(interval: &PoolInterval) -> PoolLevels {
         PoolLevels {
             pool: interval.name.clone(),

@@ -15,7 +15,6 @@ use super::report::Page;
 /// The report. The report's JSON is the JSON of the [`Comparison`].
 #[derive(Clone, Debug)]
 pub struct DiffReport {
-    /// The comparison.
     pub comparison: Comparison,
     /// The condition that selects slow I/Os, in words such as `latency at least 10ms`; `None` if slow means
     /// longer than usual on the other side.

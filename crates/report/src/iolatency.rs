@@ -25,7 +25,6 @@ use super::report::Page;
 
 pub use self::report::IolatencyReport;
 
-/// The width of the bar.
 const BAR_WIDTH: usize = 38;
 /// The width of a layer's word.
 const LAYER_WIDTH: usize = 6;

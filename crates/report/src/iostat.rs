@@ -33,7 +33,6 @@ pub struct Interval {
     pub disk: String,
     /// How much of the interval the source knows; zero if it knows nothing.
     pub elapsed: Duration,
-    /// Reads that completed.
     pub reads: Completed,
     /// Writes that completed, including writes of zeroes.
     pub writes: Completed,

@@ -23,7 +23,6 @@ use super::report::Page;
 
 pub use self::report::QuantizeReport;
 
-/// The width of the bar.
 const BAR_WIDTH: usize = 40;
 const NS_PER_US: u64 = 1_000;
 

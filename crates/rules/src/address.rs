@@ -28,7 +28,6 @@ impl fmt::Display for Address {
 /// The maximum length of a Unix socket's path on Linux (`sun_path` without its terminating zero).
 const UNIX_PATH_MAX: usize = 107;
 
-/// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// A Unix socket in a separate directory that only this user can enter.
@@ -42,11 +41,9 @@ pub enum Listen {
 pub struct ApiAddress {
     /// The socket.
     pub at: Listen,
-    /// The token, if the address has one.
     pub token: Option<String>,
 }
 
-/// Parses the address of an API.
 pub fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
     let Some(url) = text.strip_prefix("http://") else {
         let at = parse_listen(text)?;

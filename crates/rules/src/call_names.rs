@@ -66,7 +66,6 @@ pub(crate) fn calls_in(ops: OpSet) -> impl Iterator<Item = (&'static str, OpSet,
     })
 }
 
-/// The names of the calls in a set.
 pub fn call_names(ops: OpSet) -> Vec<&'static str> {
     calls_in(ops).map(|(name, ..)| name).collect()
 }

@@ -8,12 +8,10 @@ use super::calls::CallFiles;
 use super::name::parse_name;
 use super::size::{format_size, parse_size};
 
-/// One disk.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
     /// The disk's name, which is also its export name.
     pub name: String,
-    /// The disk's store.
     pub store: StoreConfig,
     /// The disk's size in bytes; `None` if the disk extends from `offset` to the end of its store.
     pub size: Option<u64>,
@@ -27,14 +25,12 @@ pub struct DiskConfig {
     pub rotational: bool,
 }
 
-/// The store of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreConfig {
     /// Sparse memory.
     Ram,
     /// No memory at all: reads return zeroes, and writes are dropped.
     Null,
-    /// A file.
     File(PathBuf),
     /// A block device.
     Device(PathBuf),
@@ -225,7 +221,6 @@ pub fn needs_size(store: &StoreConfig) -> bool {
     }
 }
 
-/// Parses the size of a disk.
 pub fn disk_size(text: &str) -> Result<u64, ParseError> {
     let size = parse_size(text)?;
     if size == 0 {

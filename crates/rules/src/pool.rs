@@ -10,7 +10,6 @@ use dashpot_engine::pool::{
 /// A pool: disks joined by a layout.
 #[derive(Clone, Debug)]
 pub struct PoolSpec {
-    /// The pool's name.
     pub name: String,
     /// The pool's top-level members. Each is a list of sides, which are indices in the lab's list of disks.
     pub members: Vec<Vec<usize>>,

@@ -18,7 +18,6 @@ pub fn parse_tunable_setting(text: &str) -> Result<(Tunable, u64), ParseError> {
     Ok((tunable, value))
 }
 
-/// The tunable with this name.
 pub fn parse_tunable_name(name: &str) -> Result<Tunable, ParseError> {
     Tunable::from_name(name).ok_or_else(|| {
         let known = Tunable::ALL.iter().map(|tunable| tunable.info().name);

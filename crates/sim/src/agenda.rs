@@ -14,23 +14,13 @@ use dashpot_engine::{Instant, ZioId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     /// A disk has finished a zio.
-    Done {
-        /// The zio.
-        zio: ZioId,
-        /// The disk.
-        disk: u32,
-    },
+    Done { zio: ZioId, disk: u32 },
     /// The scenario's command with this index is due.
     Command(u32),
     /// A workload's connection is lost.
     Disconnect(u32),
     /// A thread begins its next call.
-    Turn {
-        /// The workload.
-        workload: u32,
-        /// The thread.
-        thread: u32,
-    },
+    Turn { workload: u32, thread: u32 },
     /// A call reaches its client's link to the lab.
     Link(u32),
     /// A call reaches the lab.

@@ -82,7 +82,6 @@ pub(crate) enum Stage {
     Returning,
 }
 
-/// All calls.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     places: Vec<Call>,

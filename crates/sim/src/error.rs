@@ -11,28 +11,24 @@ use dashpot_engine::{CommandError, Instant};
 pub enum SetupError {
     /// The rules of a disk cannot be armed.
     Rules {
-        /// The disk.
         disk: usize,
         /// The reason that the rules cannot be armed.
         error: CommandError,
     },
     /// A pool cannot be made.
     Pool {
-        /// The pool.
         pool: usize,
         /// The reason.
         error: PoolError,
     },
     /// A volume cannot be made.
     Volume {
-        /// The volume.
         volume: usize,
         /// The reason.
         error: PoolError,
     },
     /// A workload cannot be simulated.
     Workload {
-        /// The workload.
         workload: usize,
         /// The reason.
         error: WorkloadError,

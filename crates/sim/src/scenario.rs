@@ -65,7 +65,6 @@ fn named<'a>(
 /// A disk of the lab.
 #[derive(Clone, Debug)]
 pub struct DiskSpec {
-    /// The name of the disk.
     pub name: String,
     /// The size of the disk in bytes.
     pub size: u64,
@@ -135,7 +134,6 @@ impl WorkloadSpec {
     }
 }
 
-/// The load of a workload.
 #[derive(Clone, Debug)]
 pub enum Load {
     /// A closed loop: threads that wait for each call before they begin the next call.
@@ -166,7 +164,6 @@ pub enum Load {
 /// The I/Os of a workload.
 #[derive(Clone, Debug)]
 pub struct Calls {
-    /// The target of the calls.
     pub target: Target,
     /// The region of the target that the calls use, as its first byte and its length; `None` for the whole
     /// target.

@@ -28,7 +28,6 @@ impl Owner {
         }
     }
 
-    /// The owner with this word.
     pub(crate) fn of_word(word: &str) -> Option<Owner> {
         let mut both = [Owner::Kernel, Owner::Daemon].into_iter();
         both.find(|owner| owner.word() == word)

@@ -24,7 +24,6 @@ impl Buffer {
         self
     }
 
-    /// The buffer's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.pages.as_bytes()[..self.length]
     }

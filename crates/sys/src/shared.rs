@@ -27,7 +27,6 @@ impl SharedWords {
         Ok(SharedWords { memory, count })
     }
 
-    /// The words.
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping has at least `count` words, begins at a page, lives as long as `self`, and is
         // readable and writable. All bytes are valid words. Every process that has the mapping uses it only

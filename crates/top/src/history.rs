@@ -12,7 +12,6 @@ pub(crate) struct History {
     columns: VecDeque<IntervalFigures>,
 }
 
-/// The figures of one interval.
 #[derive(Clone, Debug)]
 pub(crate) struct IntervalFigures {
     pub(crate) per_second: u64,

@@ -34,10 +34,8 @@ pub(crate) enum DeviceMetric {
     Interrupted,
 }
 
-/// A counter of a rule.
 pub(crate) type Counter = fn(&RuleCounters) -> u64;
 
-/// A metric of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RuleMetric {
     /// A counter, and whether its value is known even if the rule has matched nothing.

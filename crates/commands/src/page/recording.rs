@@ -26,7 +26,6 @@ struct State {
 }
 
 impl RecordedMemory {
-    /// Opens a recording.
     pub(crate) fn open(path: &Path) -> anyhow::Result<RecordedMemory> {
         let recorded = Recorded::open(path, &[])?;
         recorded.tell_stacked();

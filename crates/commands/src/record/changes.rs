@@ -19,7 +19,6 @@ pub(super) struct Changes<'a> {
 enum Subject {
     /// A rule, by its disk and number.
     Rule(String, u32),
-    /// A disk.
     Disk(String),
 }
 

@@ -52,7 +52,6 @@ impl Daemon {
         &self.handle.volumes()[volume]
     }
 
-    /// The pool of a volume.
     pub fn pool_of(&self, volume: &VolumeInfo) -> &PoolInfo {
         self.info_of_pool(volume.pool)
     }
@@ -100,7 +99,6 @@ impl Daemon {
         }
     }
 
-    /// Whether a device is a volume.
     pub(crate) fn is_volume(&self, device: DeviceId) -> bool {
         matches!(self.handle.device(device), ServedDevice::Volume(_))
     }

@@ -13,7 +13,6 @@ use super::statistics::StatisticSource;
 use crate::answers::AnswerBuilder;
 use crate::{Daemon, Refusal};
 
-/// An answer of JSON.
 pub(super) struct JsonAnswer(pub(super) Bytes);
 
 impl IntoResponse for JsonAnswer {

@@ -96,9 +96,7 @@ pub(crate) trait ReportRequest {
 pub(crate) enum Over<'a> {
     /// Live disks.
     Live(&'a Target),
-    /// A recording.
     Recorded(&'a Recorded),
-    /// A simulation.
     Simulation,
 }
 

@@ -98,7 +98,6 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
 /// The place where latencies are measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MeasuredAt {
-    /// At the clients.
     Client,
     /// At the volumes and disks that the clients use.
     Device,

@@ -12,7 +12,6 @@ const TITLES: &str = "number,parent,device,client,class,op,fua,offset,length,out
                       submitted_ns,admitted_ns,issued_ns,store_done_ns,target_ns,offered_ns,\
                       ended_ns,rule,lane";
 
-/// A file of events.
 pub(super) struct EventsFile(Draft);
 
 impl EventsFile {

@@ -72,7 +72,6 @@ impl<'a> Stage<'a> {
         self.taps.get_mut(id.0).and_then(Option::as_mut)
     }
 
-    /// Closes a tap.
     pub(super) fn close(&mut self, id: TapId) {
         if let Some(tap) = self.taps.get_mut(id.0) {
             *tap = None;

@@ -193,13 +193,11 @@ impl Engine {
         self.pools.iter().any(Pool::is_degraded)
     }
 
-    /// The disks of a pool.
     pub fn disks_of(&self, pool: PoolId) -> Vec<DiskId> {
         let pool = self.pools.get(pool.0 as usize);
         pool.map_or_else(Vec::new, Pool::disks)
     }
 
-    /// The pool of a volume.
     pub fn pool_of(&self, volume: VolumeId) -> Option<PoolId> {
         let (pool, _) = *self.volumes.get(volume.0 as usize)?;
         Some(PoolId(pool as u32))

@@ -398,7 +398,6 @@ impl Injector {
         !self.rules.is_empty()
     }
 
-    /// A view of each rule.
     pub(crate) fn views(&self, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
         let passed = self.bandwidth.free_at().since(now);
         self.rules.iter().map(move |rule| rule.view(now, passed))

@@ -26,7 +26,6 @@ pub struct GroupId(pub u32);
 /// The specification of a rule: its effect, and the zios that it matches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleSpec {
-    /// The rule's effect.
     pub effect: Effect,
     /// The rate, in bytes per second, of the disk's one serial server, which zios pass after their lanes.
     pub bandwidth: Option<u64>,
@@ -50,7 +49,6 @@ pub struct RuleSpec {
     pub mode: Mode,
 }
 
-/// The effect of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Holds a zio.

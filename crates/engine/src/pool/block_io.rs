@@ -61,7 +61,6 @@ pub(super) struct BlockRead {
     pub(super) volume: usize,
     pub(super) block: u32,
     pub(super) buf: Buf,
-    /// The block's member.
     pub(super) member: usize,
     /// Where the block begins on the member.
     pub(super) offset: u64,

@@ -199,7 +199,6 @@ impl BlockMap {
         blocks.map(|block| sides((block % members) as usize)).sum()
     }
 
-    /// The parts of a write.
     #[inline]
     pub(super) fn parts_of(&self, write: &BlockWrite) -> Parts {
         let Extent {

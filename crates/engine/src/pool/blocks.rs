@@ -14,7 +14,6 @@ pub(in crate::pool) const TXGS: usize = 4;
 pub(super) enum Content {
     /// The bytes of a buffer.
     Bytes(Buf),
-    /// All zeroes.
     Zero,
     /// All zeroes. The disks may free the space.
     Trim,

@@ -33,7 +33,6 @@ pub enum Layout {
     Dynamic,
 }
 
-/// A disk of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolDisk {
     /// The disk, which must have been added to the engine.
@@ -69,7 +68,6 @@ pub struct LegacyConfig {
 /// A block device carved from a pool (ZFS: zvol).
 #[derive(Clone, Copy, Debug)]
 pub struct VolumeConfig {
-    /// The pool.
     pub pool: PoolId,
     /// The size of the volume in bytes; a multiple of the block size.
     pub size: u64,
@@ -98,7 +96,6 @@ pub enum PoolError {
     Empty,
     /// There is no such disk.
     UnknownDisk(DiskId),
-    /// The disk is used twice.
     DiskUsedTwice(DiskId),
     /// There is no such pool.
     UnknownPool(PoolId),

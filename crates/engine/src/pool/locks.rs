@@ -59,7 +59,6 @@ impl RangeLocks {
         }
     }
 
-    /// The pieces of a zio, with one lock for each piece.
     pub(super) fn pieces(&self, zio: &Zio<VolumeId>) -> impl Iterator<Item = Piece> + use<> {
         let has_runs = matches!(zio.op, Op::Zero | Op::Trim) || is_long(self.block_size, zio);
         cut(self.block_size, zio, 0, has_runs)

@@ -102,7 +102,6 @@ pub struct PoolState {
 /// The state of the queue of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
-    /// The disk.
     pub disk: DiskId,
     /// The number of zios that wait, by class in the order of [`Class::ALL`].
     pub pending: [u32; Class::ALL.len()],
@@ -128,9 +127,7 @@ pub struct Admissions {
 /// Operations and bytes in each direction. Flushes are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Reads.
     pub reads: u64,
-    /// Bytes read.
     pub bytes_read: u64,
     /// Writes, zeroes and trims.
     pub writes: u64,
@@ -215,7 +212,6 @@ pub struct TxgStats {
     pub txg: u64,
     /// When the txg opened.
     pub birth: Instant,
-    /// The state of the txg.
     pub state: TxgState,
     /// The number of dirty bytes in the txg when its sync began.
     pub dirty: u64,
@@ -242,7 +238,6 @@ pub enum Class {
     AsyncRead,
     /// The dirty data of a txg, and the writes of a repair.
     AsyncWrite,
-    /// Trims.
     Trim,
 }
 
@@ -267,7 +262,6 @@ impl Class {
         }
     }
 
-    /// The class with this name.
     pub fn named(name: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.name() == name)
     }
@@ -276,7 +270,6 @@ impl Class {
 /// The queue of one disk of a pool.
 #[derive(Clone, Debug)]
 pub struct QueueStats {
-    /// The disk.
     pub disk: DiskId,
     /// The counters of each class, in the order of [`Class::ALL`].
     pub classes: [ClassStats; Class::ALL.len()],

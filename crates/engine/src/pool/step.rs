@@ -82,7 +82,6 @@ pub(crate) struct Child {
     pub(crate) work: Work,
 }
 
-/// The work of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// An I/O that was picked from the disk's queue.
@@ -108,7 +107,6 @@ pub(crate) struct Covers {
 pub(crate) enum SyncFor {
     /// A client's flush or durable write.
     Request(ZioId),
-    /// The syncing txg.
     Txg,
     /// A repair that is complete.
     Repair,

@@ -10,15 +10,11 @@ use core::fmt;
 /// The unit of a tunable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Bytes.
     Bytes,
     /// Hundredths of an amount that the help names.
     Percent,
-    /// Nanoseconds.
     Nanoseconds,
-    /// Milliseconds.
     Milliseconds,
-    /// Seconds.
     Seconds,
     /// A plain number.
     Count,
@@ -177,7 +173,6 @@ impl Tunable {
         &TABLE[self as usize]
     }
 
-    /// The tunable with this name.
     pub fn from_name(name: &str) -> Option<Tunable> {
         Tunable::ALL
             .iter()
@@ -290,12 +285,7 @@ impl Tunables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunableError {
     /// The value is outside of the tunable's bounds.
-    OutOfBounds {
-        /// The tunable.
-        tunable: Tunable,
-        /// The value.
-        value: u64,
-    },
+    OutOfBounds { tunable: Tunable, value: u64 },
     /// A minimum would be above its maximum.
     Crossed {
         /// The minimum, and its value.

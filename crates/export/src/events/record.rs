@@ -15,7 +15,6 @@ impl DeviceId {
         DeviceId(index as u16)
     }
 
-    /// The index of the device.
     pub fn index(self) -> usize {
         self.0.into()
     }
@@ -24,13 +23,11 @@ impl DeviceId {
 /// One record in a shard's ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventRecord {
-    /// A zio has finished.
     Zio(FinishedZio),
     /// A client has joined. From this record on, the client's id on the device stands for the client's name.
     Joined {
         /// The device to which the client is connected.
         device: DeviceId,
-        /// The id of the client.
         client: ClientId,
         /// The client's name, such as `uid=0 pid=7` or an address.
         name: Box<str>,
@@ -65,7 +62,6 @@ pub struct FinishedZio {
     rule: u32,
     /// The rule's lane that the zio used, or [`NO_LANE`].
     lane: u16,
-    /// The device of the zio.
     pub device: DeviceId,
     /// The client that sent the zio. For a zio of a pool's disk, this is the pool, or the volume for which
     /// the pool sent the zio.
@@ -194,7 +190,6 @@ impl FinishedZio {
         }
     }
 
-    /// Whether this zio is a zio of a volume.
     pub fn is_of_volume(&self) -> bool {
         self.place == Origin::Volume
     }

@@ -187,7 +187,6 @@ pub enum Decoded {
     More,
     /// A request. [`Request::payload`] bytes follow the request. The payload may or may not have arrived yet.
     Request {
-        /// The request.
         request: Request,
         /// See [`Decoded`].
         taken: usize,
@@ -204,7 +203,6 @@ pub enum Decoded {
     },
     /// A question that the store answers and the engine never sees.
     Extents {
-        /// The question.
         question: ExtentQuestion,
         /// See [`Decoded`].
         taken: usize,
@@ -212,7 +210,6 @@ pub enum Decoded {
     /// A message that the frontend itself has answered, for example with a refusal. The shard sends the
     /// reply, and discards the `skip` bytes that follow the message.
     Answered {
-        /// The reply.
         reply: Vec<u8>,
         /// See [`Decoded`].
         taken: usize,

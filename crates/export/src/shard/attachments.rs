@@ -27,7 +27,6 @@ impl Shard {
         })
     }
 
-    /// The attachments of an export.
     pub(super) fn attachments(&self, export: ExportId) -> Vec<AttachmentView> {
         let connections = self.connections.places();
         let connections = connections.filter_map(|at| self.connections.get(at));

@@ -113,7 +113,6 @@ impl Budget {
             || (connection.zios().is_empty() && self.taken.admits_beyond(bytes))
     }
 
-    /// Whether the budget is full for an export.
     #[inline]
     fn is_full(&self, export: ExportId) -> bool {
         let share = &self.exports[export.0 as usize];

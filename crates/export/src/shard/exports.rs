@@ -40,7 +40,6 @@ impl Exports {
         self.exports.len()
     }
 
-    /// The ids of all exports.
     pub(super) fn ids(&self) -> impl Iterator<Item = ExportId> + use<> {
         (0..self.exports.len() as u32).map(ExportId)
     }

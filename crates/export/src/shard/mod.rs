@@ -2,7 +2,7 @@
 //!
 //! A shard waits in one place, for its connections and its mailbox, until something arrives or the
 //! engine's next deadline comes. No I/O takes a lock, allocates memory or moves to another thread, unless a
-//! store has to wait for its medium. In that case the store's work goes to the [`Pool`], or to a [`Ring`] if
+//! store has to wait for its medium. In that case the store's work goes to [`Workers`], or to a [`Ring`] if
 //! the store is on a block device.
 //!
 //! A pass is bounded: it takes at most a fixed number of requests from each connection, and sends at most a

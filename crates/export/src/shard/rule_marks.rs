@@ -25,7 +25,6 @@ impl RuleMarks {
         self.marks.extend(rules.map(marked));
     }
 
-    /// The disk of a rule, if the rule has a mark.
     pub(super) fn disk(&self, rule: RuleId) -> Option<DiskId> {
         self.marks.get(&rule).map(|(disk, _)| *disk)
     }

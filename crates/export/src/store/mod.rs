@@ -2,7 +2,7 @@
 //!
 //! A [`Store`] belongs to one shard, which must never wait. So every operation is an *attempt*: it is done at
 //! once, or it [would block](Attempt::WouldBlock). In that case the shard hands the operation to a worker
-//! thread of the [`Pool`], which repeats the operation on the same file or device.
+//! thread of [`Workers`], which repeats the operation on the same file or device.
 //!
 //! Stores do not check the ranges that callers give. All ranges must lie within the size that [`open_all`]
 //! returned.

@@ -49,7 +49,6 @@ pub(crate) enum PoolOperation {
     Panic,
 }
 
-/// A finished operation.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) outcome: Outcome,

@@ -81,7 +81,6 @@ pub struct SideSum {
 /// A dimension in which the shares of the slow time differ from the shares of the I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// The dimension.
     pub dimension: Dimension,
     /// The greatest difference of any of the dimension's values, in percentage points.
     pub points: f64,
@@ -92,7 +91,6 @@ pub struct Compared {
 /// A value's shares of the slow time and of the I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueShare {
-    /// The value.
     pub value: String,
     /// The value's share, in percent, of the extra slow time of this side. Slow time is extra if equally
     /// many I/Os of the other side would not have had it.
@@ -106,7 +104,6 @@ pub struct ValueShare {
 /// A wait of the slow I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spent {
-    /// The wait.
     pub wait: Dimension,
     /// The wait's share of all waits of slow I/Os, in percent.
     pub percent: f64,
@@ -115,9 +112,7 @@ pub struct Spent {
 /// A value whose I/Os were in flight on other devices when slow I/Os were issued.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Beside {
-    /// The dimension.
     pub dimension: Dimension,
-    /// The value.
     pub value: String,
     /// The mean number of the value's I/Os in flight on other devices when a slow I/O was issued.
     pub slow_mean: f64,

@@ -11,9 +11,7 @@ use crate::facts::Fact;
 /// A value with much more I/O, or much less, here than on the other side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rate {
-    /// The dimension.
     pub dimension: Dimension,
-    /// The value.
     pub value: String,
     /// The figure that rose or fell.
     pub metric: Metered,

@@ -46,7 +46,6 @@ pub struct Diff {
 /// A device's I/Os that had been in flight for a long time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hung {
-    /// The device.
     pub device: String,
     /// The number of these I/Os.
     pub count: u64,

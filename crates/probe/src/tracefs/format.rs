@@ -22,7 +22,6 @@ pub struct Field {
     pub offset: usize,
     /// The field's length in bytes.
     pub size: usize,
-    /// Whether the field is signed.
     pub signed: bool,
 }
 

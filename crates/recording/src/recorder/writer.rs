@@ -22,7 +22,6 @@ use crate::seal::Label;
 use crate::seconds::{self, SECONDS, Second};
 use crate::table::{GROUP_ROWS, Table};
 
-/// The writer.
 pub(super) struct Writer {
     directory: Directory,
     root: PathBuf,

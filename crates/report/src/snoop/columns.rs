@@ -54,7 +54,6 @@ impl Wait {
     }
 }
 
-/// The columns for zios.
 pub(super) fn of_zios(waits: &[Wait], wide: bool) -> Vec<Column> {
     let mut columns = vec![Column::left("OP", OP_WIDTH, op)];
     if wide {

@@ -14,7 +14,6 @@ use crate::report::{Pages, Report, Words};
 /// The report: a statistic, once per interval.
 #[derive(Clone, Debug)]
 pub struct StatReport {
-    /// The statistic.
     pub statistic: Statistic,
     /// The intervals of the report.
     pub schedule: Schedule,

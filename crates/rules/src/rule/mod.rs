@@ -48,7 +48,6 @@ pub struct Injection {
 pub struct DiskInjection {
     /// The disk; `None` if the lab has exactly one.
     pub disk: Option<String>,
-    /// The injection on that disk.
     pub injection: Injection,
 }
 

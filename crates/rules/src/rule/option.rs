@@ -12,7 +12,6 @@ use crate::probability::parse_probability;
 use crate::service::parse_delay;
 use crate::size::{parse_bandwidth, parse_range};
 
-/// An option of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleOption {
     /// The option's id, by which other options exclude it.

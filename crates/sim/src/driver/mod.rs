@@ -122,7 +122,6 @@ impl Simulation {
         self.now >= self.ends()
     }
 
-    /// The scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }

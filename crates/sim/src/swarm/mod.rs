@@ -19,7 +19,6 @@ use crate::scenario::Scenario;
 /// A summary of the simulation of one seed's lab.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The seed.
     pub seed: u64,
     /// The number of disks.
     pub disks: usize,

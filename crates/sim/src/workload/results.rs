@@ -35,7 +35,6 @@ pub struct OpResults {
     pub at_lab: Option<Box<Histogram>>,
 }
 
-/// A slow call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowCall {
     /// The time from the beginning of the call to its end.
@@ -44,7 +43,6 @@ pub struct SlowCall {
     pub began: Instant,
     /// The operation of the call.
     pub op: Op,
-    /// The target of the call.
     pub target: Target,
     /// The first byte.
     pub offset: u64,

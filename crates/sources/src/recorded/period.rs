@@ -214,7 +214,6 @@ impl Recorded {
         self.counted.seconds(self.period)
     }
 
-    /// The devices of a layer.
     pub fn devices(&self, layer: Layer) -> Vec<String> {
         let own = self.known.iter().filter(|(known, _)| *known == layer);
         own.map(|(_, name)| name.clone()).collect()

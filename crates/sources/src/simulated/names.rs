@@ -43,7 +43,6 @@ impl Names {
         }
     }
 
-    /// The name of a device.
     pub fn device(&self, device: Device) -> &Arc<str> {
         let (names, at) = match device {
             Device::Disk(disk) => (&self.disks, disk.0),

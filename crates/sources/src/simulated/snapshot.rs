@@ -17,9 +17,7 @@ use dashpot_sim::{CallWait, Simulation, Unfinished};
 
 /// A disk or a volume at one moment.
 pub struct DeviceSnapshot {
-    /// The name of the device.
     pub name: String,
-    /// The device.
     pub device: Device,
     at: Instant,
     stats: DiskStats,
@@ -28,7 +26,6 @@ pub struct DeviceSnapshot {
 
 /// A pool at one moment.
 pub struct PoolSnapshot {
-    /// The name of the pool.
     pub name: String,
     at: Instant,
     /// The counts of the pool since its beginning.
@@ -137,7 +134,6 @@ pub struct CallPlace {
     pub since: Option<Instant>,
 }
 
-/// The place at which an unfinished call waits.
 pub fn call_wait(simulation: &Simulation, call: &Unfinished) -> CallPlace {
     let (word, since) = match simulation.waits(call) {
         CallWait::Client => ("client or link", None),

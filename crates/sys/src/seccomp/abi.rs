@@ -104,7 +104,6 @@ pub(super) struct Row {
 }
 
 impl SystemCall {
-    /// All calls.
     pub const ALL: [SystemCall; 40] = [
         SystemCall::Fsync,
         SystemCall::Fdatasync,

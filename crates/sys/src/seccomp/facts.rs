@@ -72,7 +72,6 @@ impl PathTarget {
     }
 }
 
-/// The target of a link.
 pub fn link(path: &str) -> Result<Vec<u8>, Errno> {
     Ok(readlink(path, Vec::new())?.into_bytes())
 }

@@ -12,7 +12,6 @@ use super::abi::{Abi, Condition, NUMBERINGS, Numbering, SystemCall, When};
 /// A call that the filter reports to the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notified {
-    /// The call.
     pub call: SystemCall,
     /// The arguments with which the filter notifies the call.
     pub when: When,

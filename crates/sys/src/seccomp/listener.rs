@@ -31,7 +31,6 @@ pub struct Call {
     pub thread: Option<Pid>,
     /// The call, and the kind of program that makes it.
     pub caller: Caller,
-    /// The call's arguments.
     pub arguments: [u64; 6],
 }
 

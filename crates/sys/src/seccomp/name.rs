@@ -17,7 +17,6 @@ pub struct Name {
     pub root: String,
     /// The directory of the thread from which the name starts.
     pub base: String,
-    /// The name.
     pub name: Vec<u8>,
     /// Whether to follow the last part of the name. If not, or if the whole name leads to no file, the place
     /// is the path of the directory that the other parts lead to, followed by the last part.

@@ -36,7 +36,6 @@ impl Descriptor {
 pub mod op {
     /// Reads.
     pub const READ: u8 = 0;
-    /// Writes.
     pub const WRITE: u8 = 1;
     /// Makes completed writes durable.
     pub const FLUSH: u8 = 2;

@@ -3,7 +3,6 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// A column.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
     pub(super) title: &'static str,
@@ -39,7 +38,6 @@ impl Column {
         }
     }
 
-    /// A column of figures.
     pub(super) const fn figure(title: &'static str, width: usize, rank: u8) -> Column {
         Column {
             flush: Flush::Right,

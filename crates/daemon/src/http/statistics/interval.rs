@@ -51,7 +51,6 @@ impl Interval {
         Interval::of(Some(ns.start), Some(ns.end), step_ns, now_ns)
     }
 
-    /// The interval of one second.
     pub(crate) fn second(second: u64) -> Interval {
         Interval {
             seconds: second..second + 1,

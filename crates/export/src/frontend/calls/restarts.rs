@@ -16,7 +16,6 @@ pub(super) struct Restarts {
 
 #[derive(Clone, Copy, Debug)]
 struct HandedOver {
-    /// The call's id.
     first: CallId,
     caller: Caller,
     arguments: [u64; 6],

@@ -20,7 +20,6 @@ pub enum ConnectError {
     /// The system refuses to connect.
     #[error("{address}: cannot connect")]
     Refused {
-        /// The address.
         address: Address,
         /// The system's reason.
         source: io::Error,
@@ -47,7 +46,6 @@ pub enum ConnectError {
 /// A connection after its handshake.
 #[derive(Debug)]
 pub struct Connection {
-    /// The socket.
     pub socket: OwnedFd,
     /// The export's size in bytes.
     pub size: u64,

@@ -72,7 +72,6 @@ pub struct RequestHeader {
 pub struct BadMagic(u32);
 
 impl RequestHeader {
-    /// Parses a request.
     pub fn parse(bytes: &[u8; REQUEST_LEN]) -> Result<RequestHeader, BadMagic> {
         let magic = u32::from_be_bytes(array(bytes, 0));
         if magic != REQUEST_MAGIC {

@@ -18,7 +18,6 @@ pub(super) struct Head {
     pub(super) descriptor: Descriptor,
 }
 
-/// A message.
 #[derive(Clone, Copy)]
 pub(super) struct Message<'a> {
     pub(super) head: Head,

@@ -92,7 +92,6 @@ pub(crate) enum Change<'a> {
     Flush,
 }
 
-/// The answer to a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeAnswer {
     Done,

@@ -51,7 +51,6 @@ pub struct Features {
 pub struct Negotiated {
     /// The index of the chosen export.
     pub export: usize,
-    /// The negotiated features.
     pub features: Features,
     /// The bytes that were received after the end of the handshake. They are the beginning of the client's
     /// first requests.
@@ -69,7 +68,6 @@ pub enum Progress {
     Ready(Negotiated),
 }
 
-/// One handshake.
 #[derive(Debug)]
 pub struct Handshake {
     exports: Arc<[ExportInfo]>,
