@@ -41,7 +41,7 @@ pub struct SnoopArgs {
     /// End after this many lines
     #[arg(short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Show every wait, the offset and the thread; shorten no name
+    /// Show every wait, offset and thread; shorten no name
     #[arg(long)]
     pub wide: bool,
     /// The I/Os, and the formats.

@@ -129,7 +129,7 @@ pub struct OutputArgs {
     /// The HTML file.
     #[command(flatten)]
     pub file: HtmlArgs,
-    /// Print JSON
+    /// Print JSON, in lines if the report goes on
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
     /// Print comma-separated values, named as in the JSON

@@ -75,7 +75,9 @@ impl Notes {
         let now: Vec<String> = stacked.iter().map(Stacked::to_string).collect();
         for device in &now {
             if !self.stacked.contains(device) {
-                self.tell(format!("dashpot: not in the sums: {device}"));
+                self.tell(format!(
+                    "dashpot: not in the sums: {device}; -d names one that counts"
+                ));
             }
         }
         self.stacked = now;
@@ -118,7 +120,7 @@ impl Notes {
         self.lossy += 1;
         if self.each {
             self.tell(format!(
-                "WARNING: lost {events} events in this interval: it shows too little I/O"
+                "WARNING: lost {events} events up to here: this interval or the next shows too little I/O"
             ));
         }
     }

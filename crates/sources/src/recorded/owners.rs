@@ -33,7 +33,9 @@ impl Recorded {
     /// Names the disks that the report's sums leave out.
     pub fn tell_stacked(&self) {
         for one in self.stacked() {
-            complain(format_args!("dashpot: not in the sums: {one}"));
+            complain(format_args!(
+                "dashpot: not in the sums: {one}; -d names one that counts"
+            ));
         }
     }
 

@@ -50,12 +50,12 @@ impl LeftOut {
         Ok(LeftOut(left_out))
     }
 
-    /// The disks of a period's sessions, each once.
+    /// The disks of a period's sessions, each once, with what was last beneath it.
     pub(super) fn within(&self, period: Period) -> Vec<Stacked> {
         let mut all: Vec<Stacked> = Vec::new();
         for (session, one) in &self.0 {
-            let is_known = all.iter().any(|known| known.is_of(one.layer, &one.device));
-            if session.shared_ns(period) > 0 && !is_known {
+            if session.shared_ns(period) > 0 {
+                all.retain(|known| !known.is_of(one.layer, &one.device));
                 all.push(one.clone());
             }
         }
@@ -130,6 +130,10 @@ mod tests {
         assert_eq!(within(0, 20), ["dm-0"]);
         assert_eq!(within(20, 40), ["loop0"]);
         assert_eq!(within(0, 40), ["dm-0", "loop0"]);
+        let marks = [over(11, "loop0", "vda"), over(12, "loop0", "vdb")];
+        let again = LeftOut::of(&marks, &SESSIONS, &[], &known(&["vda", "vdb", "loop0"]));
+        let last = again.expect("the disks").within(SESSIONS[0]);
+        assert_eq!(last, [over(0, "loop0", "vdb").1]);
         let has = |device: &str, at_ns| {
             let kind = Kind::of_word("read");
             left_out.has(&FinishedIo {
