@@ -37,7 +37,7 @@ def ios_of(loop, command):
     command()
     watch.send_signal(signal.SIGINT)
     told = [json.loads(line) for line in watch.communicate()[0].splitlines()]
-    return [io for io in told if io["process"] == "dd"]
+    return [io for io in told if io.get("process") == "dd"]
 
 
 @takes_a_kernel

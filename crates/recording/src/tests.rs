@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use dashpot_engine::Waits;
-use dashpot_observe::{FinishedIo, IoWaits, Thread, Who};
+use dashpot_observe::{Fact, FinishedIo, IoWaits, Thread, Who};
 use proptest::prelude::*;
 
 use crate::batch::Batch;
@@ -88,8 +88,12 @@ fn names_of(one: &Recorded) -> Recorded {
         })),
         who => who.clone(),
     };
+    let mut facts = one.io.facts;
+    let numbers = Fact::ALL.iter().filter(|fact| !fact.is_name());
+    numbers.for_each(|fact| fact.set(&mut facts, None));
     let io = FinishedIo {
         who,
+        facts,
         device: one.io.device.clone(),
         letters: one.io.letters.clone(),
         error: one.io.error.clone(),
