@@ -54,9 +54,12 @@ def end(process):
     out, err = process.communicate()
     assert process.returncode == 0, err
     assert not instances_of(process.pid)
-    told = [json.loads(line) for line in out.splitlines()]
-    # A line without a device tells how many calls, also of other programs, are on unknown devices.
-    return [io for io in told if "device" in io]
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def ios(snoop):
+    """The I/Os of a snoop. A line without a device tells how many calls, also of other programs, could not be placed."""
+    return [io for io in end(snoop) if "device" in io]
 
 
 def calls(directory, count):
@@ -82,7 +85,7 @@ def agree(loop, place):
     """Whether dashpot and a program agree within 5 % on the total time of calls of 1 ms or more; None without any."""
     snoop = watch("snoop", "--layer", "fs", "-d", loop.path, "--json")
     pid, own = calls(place, 40)
-    told = [io for io in end(snoop) if io["pid"] == pid]
+    told = [io for io in ios(snoop) if io["pid"] == pid]
     assert [io["rwbs"] for io in told] == ["fsync", "fdatasync"] * 20
     assert {(io["device"], io["process"], io["error"]) for io in told} == {(loop.name, told[0]["process"], None)}
     assert told[0]["process"].startswith("python") and told[0]["cgroup"].startswith("/")
@@ -124,7 +127,7 @@ def test_a_database_agrees(postgresql):
     # A PostgreSQL server process reports its figures when it ends, or within a second.
     eventually(lambda: own()[0] - before[0] >= 25, "the servers have told")
     after = own()
-    told = [io["total_ns"] for io in end(snoop)]
+    told = [io["total_ns"] for io in ios(snoop)]
     count, took_ns = after[0] - before[0], after[1] - before[1]
     assert abs(len(told) - count) <= 2
     # PostgreSQL and the kernel both read a clock at each end of a call, and their readings differ by at most 50 us.
