@@ -99,18 +99,18 @@ struct Row {
 
 impl Dimension {
     /// All dimensions, in the order in which lists show them.
-    pub const ALL: [Dimension; FIRST.len() + Fact::ALL.len() + LAST.len()] = {
-        let mut all = [Dimension::Error; FIRST.len() + Fact::ALL.len() + LAST.len()];
-        let mut at = 0;
-        while at < all.len() {
-            all[at] = if at < FIRST.len() {
-                FIRST[at]
-            } else if at < FIRST.len() + Fact::ALL.len() {
-                Dimension::Fact(Fact::ALL[at - FIRST.len()])
-            } else {
-                LAST[at - FIRST.len() - Fact::ALL.len()]
-            };
-            at += 1;
+    pub const ALL: [Dimension; COUNT] = {
+        let lists = [FIRST, &Dimension::WAITS, &FACTS, LAST];
+        let mut all = [Dimension::Error; COUNT];
+        let (mut at, mut list) = (0, 0);
+        while list < lists.len() {
+            let mut own = 0;
+            while own < lists[list].len() {
+                all[at] = lists[list][own];
+                own += 1;
+                at += 1;
+            }
+            list += 1;
         }
         all
     };
@@ -325,7 +325,7 @@ impl Dimension {
     }
 }
 
-/// The dimensions before the facts of zios.
+/// The dimensions before the waits and the facts of zios.
 const FIRST: &[Dimension] = &[
     Dimension::Device,
     Dimension::Op,
@@ -343,17 +343,20 @@ const FIRST: &[Dimension] = &[
     Dimension::Depth,
     Dimension::Latency,
     Dimension::Total,
-    Dimension::Recv,
-    Dimension::Throttle,
-    Dimension::Queue,
-    Dimension::Suspend,
-    Dimension::Store,
-    Dimension::Hold,
-    Dimension::Late,
-    Dimension::Reply,
 ];
+/// The facts of zios.
+const FACTS: [Dimension; Fact::ALL.len()] = {
+    let mut facts = [Dimension::Error; Fact::ALL.len()];
+    let mut at = 0;
+    while at < facts.len() {
+        facts[at] = Dimension::Fact(Fact::ALL[at]);
+        at += 1;
+    }
+    facts
+};
 /// The dimensions after the facts of zios.
 const LAST: &[Dimension] = &[Dimension::Inode, Dimension::Error];
+const COUNT: usize = FIRST.len() + Dimension::WAITS.len() + FACTS.len() + LAST.len();
 
 impl Serialize for Dimension {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

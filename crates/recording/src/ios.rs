@@ -62,11 +62,8 @@ pub mod column {
         CGROUP = Column::word("cgroup").optional();
         /// The facts of zios, each in a column of its own.
         RULE = Column::of(Fact::Rule);
-        /// As for `RULE`.
         LANE = Column::of(Fact::Lane);
-        /// As for `RULE`.
         CLASS = Column::of(Fact::Class);
-        /// As for `RULE`.
         TXG_SYNCING = Column::of(Fact::Txg);
         /// The inode of the file, if the I/O is a program's call that syncs a file.
         INODE = Column::code("inode").optional();

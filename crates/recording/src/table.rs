@@ -24,10 +24,10 @@ pub(crate) const GROUP_ROWS: usize = 1 << 15;
 
 /// Defines the columns of a table, and for each column a constant with its index.
 macro_rules! columns {
-    ($table:ident: $($(#[$doc:meta])+ $name:ident = $column:expr;)+) => {
+    ($table:ident: $($(#[$doc:meta])* $name:ident = $column:expr;)+) => {
         #[allow(clippy::upper_case_acronyms, non_camel_case_types)]
         enum ColumnIndex { $($name),+ }
-        $($(#[$doc])+ #[allow(unreachable_pub)] pub const $name: usize = ColumnIndex::$name as usize;)+
+        $($(#[$doc])* #[allow(unreachable_pub)] pub const $name: usize = ColumnIndex::$name as usize;)+
         pub(crate) const $table: &[Column] = &[$($column),+];
     };
 }

@@ -37,6 +37,15 @@ impl Reading {
 }
 
 impl Rivals {
+    /// As on a kernel that does not tell how long a thread waited for a CPU.
+    #[cfg(test)]
+    pub(super) fn without_times() -> Rivals {
+        Rivals {
+            times: Some(None),
+            ..Rivals::default()
+        }
+    }
+
     /// How much of a stop that has just ended was due to the rivals, at most.
     pub(super) fn caused(&mut self, stop: Duration) -> Duration {
         let now = self.reading();
