@@ -8,7 +8,7 @@ kernel says the device has finished. fio asks for no flushes, because the kernel
 the end both numbers must be equal, no event may be lost, the observer must not have grown after the first 90
 s, and its instance of tracefs must be gone: otherwise the exit status is 1.
 
-With --daemon, `dashpot serve` takes the place of the observer, with clients, watchers, and the questions of a page. Its
+With --daemon, `dashpot serve` takes the place of the observer, with clients, watchers, and its page in a browser. Its
 memory (RSS) must stay within 10 % of that after the first five minutes.
 
 With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
@@ -23,13 +23,15 @@ import itertools
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).parent.parent
 sys.path.append(str(ROOT / "tests"))
@@ -257,38 +259,45 @@ class RecordSoak(Soak):
 
 
 class DaemonSoak:
-    """A daemon with clients that write at a steady rate, watchers, and a caller that asks what a page asks."""
+    """A daemon with clients that write at a steady rate, watchers, its page in a browser, and a caller that asks for the
+    long past each second."""
 
     def __init__(self, seconds):
         self.seconds, self.memory, self.failed = seconds, [], []
 
     def run(self):
         with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
-            self.socket = f"{place}/api.sock"
             words = [DASHPOT, "serve", "-d", "d=ram,size=64M", "-r", "-D 1ms", "--nbd", f"unix:{place}/nbd.sock"]
-            self.daemon = self.start(stack, words + ["--api", f"unix:{self.socket}"])
-            while not os.path.exists(f"{place}/nbd.sock"):
+            words += ["--api", "tcp:127.0.0.1:0"]
+            said = pathlib.Path(place, "said")
+            self.daemon = self.start(stack, words, stdout=stack.enter_context(open(said, "w")))
+            while (page := re.search(r"^page  (\S+)$", said.read_text(), re.M)) is None:
+                if self.daemon.poll() is not None:
+                    raise Unavailable("the daemon has ended: it says why without this script")
                 time.sleep(0.05)
+            self.url = urllib.parse.urlsplit(page.group(1))
             uri = f"nbd+unix:///d?socket={place}/nbd.sock"
             load = ["load", uri, "--rate", str(DAEMON_RATE // 2), "--depth", "64", "--write", "50%"]
-            at = ["--api", f"unix:{self.socket}"]
+            at = ["--api", re.search(r"^API  (\S+)$", said.read_text(), re.M).group(1)]
             watchers = [["iolatency", "--json", "1"], ["snoop", "--min", "2ms", "--json"], ["iostat", "1"]]
             commands = [load, load, *([*words, *at] for words in watchers)]
-            self.others = [self.start(stack, [DASHPOT, *words]) for words in commands]
+            commands = [[DASHPOT, *words] for words in commands]
+            self.others = [self.start(stack, words) for words in [*commands, browsing(page.group(1))]]
             stack.callback(self.subscribe().close)
             self.watch()
             return self.judge()
 
-    def start(self, stack, words):
-        started = process.start(words, stderr=subprocess.DEVNULL)
+    def start(self, stack, words, **streams):
+        started = process.start(words, stderr=subprocess.DEVNULL, **streams)
         stack.callback(process.stop, started)
         return started
 
     def subscribe(self):
         """A stream of the panels of a page. A thread reads it, and ends with this process."""
         stream = self.connect()
+        headers = {"Content-Type": "application/json", **self.token()}
         panels = json.dumps({"statistics": ["disk.latency[op]", "disk.ops[client]", "disk.latency[size]"]})
-        stream.request("POST", "/v1/statistics/watch", panels, {"Content-Type": "application/json"})
+        stream.request("POST", "/v1/statistics/watch", panels, headers)
         answer = stream.getresponse()
 
         def read():
@@ -300,10 +309,10 @@ class DaemonSoak:
         return stream
 
     def connect(self):
-        connection = http.client.HTTPConnection("localhost", timeout=60)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.connect(self.socket)
-        return connection
+        return http.client.HTTPConnection(self.url.netloc, timeout=60)
+
+    def token(self):
+        return {"Authorization": f"Bearer {self.url.fragment.removeprefix('token=')}"}
 
     def watch(self):
         """Asks what a page asks each second, and all remembered seconds, until the end."""
@@ -325,7 +334,7 @@ class DaemonSoak:
 
     def ask(self, path):
         with contextlib.closing(self.connect()) as connection:
-            connection.request("GET", path)
+            connection.request("GET", path, headers=self.token())
             answer = connection.getresponse()
             text = answer.read()
             if answer.status != 200:
@@ -347,6 +356,14 @@ class DaemonSoak:
         for what, held in checks.items():
             print(f"{'held  ' if held else 'FAILED'} {what}")
         return 0 if all(checks.values()) else 1
+
+
+def browsing(address):
+    """The command that keeps the page at the address open in a browser."""
+    missing = [tool for tool in ("node", "chromium") if shutil.which(tool) is None]
+    if missing:
+        raise Unavailable(f"{', '.join(missing)} is missing: make deps")
+    return ["node", ROOT / "web/tests/stay.mjs", address]
 
 
 def counters(device):
