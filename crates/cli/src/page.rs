@@ -84,7 +84,7 @@ impl Speed {
 }
 
 /// Parses `10`, or `max`.
-pub(crate) fn parse_speed(words: &str) -> Result<Speed, ParseError> {
+pub fn parse_speed(words: &str) -> Result<Speed, ParseError> {
     match words.parse() {
         Ok(times @ 1..=1_000_000) => Ok(Speed::Times(times)),
         _ if words == "max" => Ok(Speed::Max),

@@ -6,7 +6,7 @@ use dashpot_observe::{Dimension, Layer};
 use dashpot_rules::zinject::Compat;
 
 /// Parses a layer.
-pub(crate) fn layer() -> impl TypedValueParser<Value = Layer> {
+pub fn layer() -> impl TypedValueParser<Value = Layer> {
     PossibleValuesParser::new(Layer::ALL.map(Layer::word)).map(|word| Layer::of_word(&word))
 }
 
@@ -22,7 +22,7 @@ pub fn each_once(named: &[Layer]) -> Vec<Layer> {
 }
 
 /// Parses a dimension of I/Os.
-pub(crate) fn dimension() -> impl TypedValueParser<Value = Dimension> {
+pub fn dimension() -> impl TypedValueParser<Value = Dimension> {
     PossibleValuesParser::new(Dimension::ALL.map(Dimension::word))
         .try_map(|word| Dimension::parse(&word))
 }

@@ -5,20 +5,20 @@
 //! process. The first dashpot passes signals on to the second, reaps orphans, and ends with the second's exit
 //! status.
 
-use std::env::args_os;
+use std::env::{ArgsOs, args_os};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use dashpot_cli::is_run;
 use dashpot_export::complain;
 use rustix::process::{Pid, getpid};
 use tokio::runtime::Builder;
 
 use crate::child::{FAILED, passed_on, wait_and_reap};
 
-/// Becomes the first process of a container, if dashpot was started as that.
-pub fn become_init() -> Option<ExitCode> {
+/// Becomes the first process of a container, if dashpot was started as that. `is_run` says whether words are those
+/// of `run`.
+pub fn become_init(is_run: impl Fn(ArgsOs) -> bool) -> Option<ExitCode> {
     if getpid() != Pid::INIT || !is_run(args_os()) {
         return None;
     }

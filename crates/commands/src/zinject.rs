@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::Command;
 use dashpot_api::{Client, ClientError, Inject, Rule, StatusCode};
-use dashpot_cli::{Cli, ZinjectArgs, zinject_help, zinject_usage};
+use dashpot_cli::{ZinjectArgs, zinject_help, zinject_usage};
 use dashpot_export::{complain, complain_lines};
 use dashpot_output::{print, print_json};
 use dashpot_rules::parse_injection;
@@ -13,25 +13,30 @@ use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list
 /// The word for the pool of a rule that zinject did not arm.
 const NO_POOL: &str = "-";
 
-/// Does what zinject's words ask. `client` finds the daemon; help needs none.
+/// Does what zinject's words ask. `client` finds the daemon; help needs none. `program` is
+/// the definition of the whole command line.
 pub fn zinject(
     client: impl Fn() -> anyhow::Result<Client>,
+    program: impl Fn() -> Command,
     args: &ZinjectArgs,
 ) -> anyhow::Result<ExitCode> {
     let done = match parse(&args.words) {
-        Ok(Request::Help) => print(&zinject_help(Cli::command())).map(Ok)?,
+        Ok(Request::Help) => print(&zinject_help(program())).map(Ok)?,
         Ok(Request::List) => show(&client()?, args).map(Ok)?,
         Ok(Request::Cancel(cancel)) => remove(&client()?, cancel)?,
         Ok(Request::Add(request)) => add(&client()?, &request, args)?,
         Err(refusal) => Err(refusal),
     };
-    Ok(done.map_or_else(|refusal| refuse(&refusal), |()| ExitCode::SUCCESS))
+    Ok(done.map_or_else(
+        |refusal| refuse(&refusal, program()),
+        |()| ExitCode::SUCCESS,
+    ))
 }
 
-fn refuse(refusal: &Refusal) -> ExitCode {
+fn refuse(refusal: &Refusal, program: Command) -> ExitCode {
     complain(format_args!("zinject: {}", refusal.message));
     if refusal.usage {
-        complain_lines(&format!("\n{}", zinject_usage(Cli::command())));
+        complain_lines(&format!("\n{}", zinject_usage(program)));
     }
     ExitCode::from(refusal.code)
 }

@@ -3,19 +3,24 @@
 //! This crate is the program: it finds the command and runs it. It has the commands that print reports, and the
 //! simulations. `dashpot_commands`, `dashpot_attach` and `dashpot_top` have the others.
 
+mod command_line;
+mod generate;
 mod reports;
 mod sim;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use dashpot_api::Client;
 use dashpot_attach::attacher::become_attacher;
 use dashpot_attach::become_guard;
-use dashpot_cli::{Cli, Command, InstallArgs, RecordCommand};
+use dashpot_cli::{InstallArgs, RecordCommand};
 use dashpot_commands::{FAILED, become_command, become_init, become_keeper};
 use dashpot_export::complain;
 use dashpot_output::is_broken_pipe;
 use dashpot_rules::{ApiAddress, ParseError, choose_characters, parse_api};
+
+use self::command_line::{Cli, Command, is_run};
 
 fn main() -> ExitCode {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os);
@@ -23,7 +28,7 @@ fn main() -> ExitCode {
     let becomes = become_command().or_else(become_attacher);
     let becomes = becomes.or_else(become_keeper);
     let becomes = becomes.or_else(become_guard);
-    if let Some(code) = becomes.or_else(become_init) {
+    if let Some(code) = becomes.or_else(|| become_init(is_run)) {
         return code;
     }
     match run(Cli::parse_or_exit(FAILED)) {
@@ -55,7 +60,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => return dashpot_commands::serve(&args, api.as_ref()),
         Command::Stop(args) => dashpot_commands::stop(&client()?, &args)?,
         Command::Inject(args) => return dashpot_commands::inject(&client()?, &args),
-        Command::Zinject(args) => return dashpot_commands::zinject(client, &args),
+        Command::Zinject(args) => {
+            return dashpot_commands::zinject(client, Cli::command, &args);
+        }
         Command::Sim(args) => return sim::sim(&args),
         Command::Status(args) => dashpot_commands::status(&client()?, &args)?,
         Command::Update(args) => dashpot_commands::update(&client()?, &args)?,
@@ -86,11 +93,11 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Load(args) => dashpot_commands::load(&args)?,
         Command::Doctor(args) => dashpot_commands::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return dashpot_top::top(api.as_ref(), &args),
-        Command::Man(args) => dashpot_commands::man(&args)?,
+        Command::Man(args) => generate::man(&args)?,
         Command::Install(args) => install(&args)?,
         Command::Version => dashpot_output::print(&dashpot_commands::version())?,
         Command::Completions(args) => {
-            dashpot_output::print(&dashpot_commands::completions(args.shell))?;
+            dashpot_output::print(&generate::completions(args.shell))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -6,20 +6,74 @@
 //! may therefore have more or fewer operations and bytes than the level above it. Flushes are not counted. The
 //! overhead of txgs is in the figures of the pool, has a column of its own, and belongs to no volume.
 
-mod report;
-
 use std::fmt;
 
+use clap::Args;
 use dashpot_api::TrafficSum;
+use dashpot_cli::reports::PoolArgs;
 use dashpot_engine::pool::{Traffic, VolumeTraffic};
-use dashpot_observe::PoolInterval;
-use dashpot_rules::nice_number;
+use dashpot_observe::{PoolInterval, Question, Schedule, Seen, Subject};
+use dashpot_rules::{ParseError, nice_number};
+use dashpot_text::surface::Surface;
 use dashpot_text::table::{Column, Room, prose_within, table_within};
 use serde::Serialize;
 
-use super::report::Page;
+use crate::asked::{Over, ReportRequest, Shared, since_start};
+use crate::report::{Page, Pages, Report};
 
-pub use self::report::AmplificationReport;
+/// Show the I/O of pools at volumes, in queues and at disks
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+×r, ×rB, ×w and ×wB are reads, their bytes, writes and their bytes, divided by
+those of the clients. The first lines cover the time since the start of the
+daemon. Flushes do not count. Pools have no intent log: OpenZFS writes a sync
+write twice (×wB above 2), dashpot once.
+
+Examples: of a daemon's pools, every 5 s; of a simulated pool
+  dashpot amplification 5
+  dashpot sim labs/amplification.toml --report amplification")]
+pub struct AmplificationArgs {
+    /// The formats, the pools, and the pace.
+    #[command(flatten)]
+    pub pools: PoolArgs,
+}
+
+impl ReportRequest for AmplificationArgs {
+    fn report(&self, _: &Over) -> Result<Box<dyn Report>, ParseError> {
+        let (_, pace) = self.pools.and_pace()?;
+        Ok(Box::new(AmplificationReport {
+            schedule: since_start(&pace),
+        }))
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        Shared::of_pools(&self.pools)
+    }
+}
+
+/// The report: how many operations and bytes pools had at each level, once per interval.
+#[derive(Clone, Copy, Debug)]
+pub struct AmplificationReport {
+    /// The intervals of the report.
+    pub schedule: Schedule,
+}
+
+impl Report for AmplificationReport {
+    fn question(&self) -> Question {
+        Question::of(Subject::Pools)
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        vec![Box::new(Amplification {
+            pools: seen.pools.iter().map(PoolLevels::of).collect(),
+            room: surface.room(false),
+        })]
+    }
+}
 
 /// The report of an interval. JSON: a list of pools: `{"pool": "tank", "elapsed_ns": …, "volumes": traffic,
 /// "queued": traffic, "disks": traffic, "amplification_queued": ratios, "amplification": ratios, "by_volume":

@@ -6,14 +6,14 @@ use dashpot_text::surface::Surface;
 use crate::report::{Pages, Report, Tells, Words};
 
 /// A report on only those I/Os that meet conditions. It prints these conditions first.
-pub struct Filtered {
+pub(crate) struct Filtered {
     report: Box<dyn Report>,
     predicates: Predicates,
 }
 
 impl Filtered {
     /// Limits a report to I/Os that meet these conditions. If there are none, returns the report unchanged.
-    pub fn of(report: Box<dyn Report>, predicates: &Predicates) -> Box<dyn Report> {
+    pub(crate) fn of(report: Box<dyn Report>, predicates: &Predicates) -> Box<dyn Report> {
         if predicates.is_empty() {
             report
         } else {

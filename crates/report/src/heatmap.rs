@@ -2,17 +2,124 @@
 //! again with each column. Elsewhere, and for the past, the picture is drawn once, at the end.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
-use dashpot_engine::OpSet;
+use clap::Args;
+use dashpot_cli::reports::{IoArgs, LayerArgs, Pace};
 use dashpot_engine::histogram::Histogram;
+use dashpot_engine::{Duration, OpSet};
 use dashpot_observe::{
     DeviceInterval, Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all,
 };
+use dashpot_rules::{ParseError, format_ops, parse_latency, parse_ops};
 use dashpot_text::chart::{Screen, heat_svg, heat_text};
-use dashpot_text::heatmap::{HeatColumn, HeatMap};
+use dashpot_text::heatmap::{Crop, HeatColumn, HeatMap};
 use dashpot_text::surface::{Pictures, Surface};
 
+use crate::asked::{Over, ReportRequest, Shared};
 use crate::report::{Page, Pages, Report};
+
+/// Show disk latency by time, the number of I/Os as a shade
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Latency and shade are logarithmic, so that a single I/O is visible. On a
+terminal the picture moves; a pipe gets it once, at the end.
+
+Example: a minute of writes, as a file; the last ten minutes
+  dashpot heatmap --op write --svg writes.svg 1 60
+  dashpot heatmap --last 10m
+Example: I/O slower than 5 ms on a disk of the kernel, ten times a second
+  sudo dashpot heatmap -d /dev/vda --min 5ms 0.1")]
+pub struct HeatmapArgs {
+    /// The layer.
+    #[command(flatten)]
+    pub at: LayerArgs,
+    /// Only these operations: read, write, ...
+    #[arg(long, value_name = "OPS", value_parser = parse_ops)]
+    pub op: Option<OpSet>,
+    /// Measure from arrival, time suspended included
+    #[arg(short = 'Q')]
+    pub queued: bool,
+    /// Faster I/Os share the lowest row
+    #[arg(long, value_name = "TIME", value_parser = parse_latency)]
+    pub min: Option<Duration>,
+    /// I/Os of this time and slower share the highest row
+    #[arg(long, value_name = "TIME", value_parser = parse_latency)]
+    pub max: Option<Duration>,
+    /// Write the picture to this file, too, at the end
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// The interval, and the number of reports.
+    #[command(flatten)]
+    pub pace: Pace,
+    /// The I/Os, and the formats.
+    #[command(flatten)]
+    pub of: IoArgs,
+}
+
+impl ReportRequest for HeatmapArgs {
+    fn report(&self, over: &Over) -> Result<Box<dyn Report>, ParseError> {
+        over.check_memory(&self.of.period, &self.pace, self.queued)?;
+        let interval = self.pace.interval.unwrap_or(INTERVAL);
+        let layer = self.at.layer;
+        Ok(Box::new(HeatmapReport {
+            layer,
+            schedule: Schedule::every(interval, self.pace.count),
+            past: over.past(&self.of.period, true),
+            queued: self.queued,
+            ops: self.op,
+            svg: self.svg.is_some() || self.of.output.file.html.is_some(),
+            map: HeatMap {
+                title: title(self, layer),
+                interval,
+                crop: crop(self)?,
+                ..HeatMap::default()
+            },
+            drawn: 0,
+        }))
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        Shared::of_ios(&self.of)
+    }
+
+    fn svg(&self) -> Option<&Path> {
+        self.svg.as_deref()
+    }
+}
+
+fn title(args: &HeatmapArgs, layer: Layer) -> String {
+    let devices = match layer {
+        Layer::Disk => "disks",
+        Layer::Store => "stores",
+        Layer::Fs => "sync calls",
+        Layer::Kernel => "the kernel's disks",
+        Layer::Volume => "volumes",
+    };
+    let whose = match args.of.device.devices.as_slice() {
+        [] => format!("all {devices}"),
+        names => names.join(", "),
+    };
+    let ops = args.op.map(|ops| format!(" ({})", format_ops(ops)));
+    format!("Latency of {whose}{}", ops.unwrap_or_default())
+}
+
+fn crop(args: &HeatmapArgs) -> Result<Crop, ParseError> {
+    if let (Some(min), Some(max)) = (args.min, args.max)
+        && min >= max
+    {
+        return Err(ParseError::new(format!(
+            "--min {min} --max {max}: there is nothing between; make --max longer"
+        )));
+    }
+    Ok(Crop {
+        min_ns: args.min.map(Duration::as_nanos),
+        max_ns: args.max.map(Duration::as_nanos),
+    })
+}
+
+/// The default length of a column.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The report: latencies by time.
 #[derive(Clone, Debug)]

@@ -11,20 +11,193 @@
 //! If a screen is too narrow for all columns, the basic report becomes sysstat's short report, and the
 //! extended report shows only those columns that fit into 80 characters.
 
-mod report;
-
 use std::fmt;
 use std::time::Duration;
 
+use clap::Args;
 use dashpot_api::Depth;
-use dashpot_observe::{InFlight, Length, Mention};
+use dashpot_cli::reports::{DeviceArgs, LayerArgs, OutputArgs, Pace, PeriodArgs, split_words};
+use dashpot_engine::{DepthTimes, Op};
+use dashpot_observe::{
+    DeviceInterval, InFlight, Layer, Length, Mention, Question, Schedule, Seen, Subject,
+};
+use dashpot_rules::{Decimal, ParseError};
 use dashpot_text::depth::bound;
+use dashpot_text::surface::Surface;
 use dashpot_text::table::{Room, prose_within};
 use serde::{Serialize, Serializer};
 
-use super::report::Page;
+use crate::asked::{Over, ReportRequest, Shared, since_start};
+use crate::report::{Page, Pages, Report, Tells};
 
-pub use self::report::IostatReport;
+/// Show rates, sizes, waits and queues, as sysstat's iostat does
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+The first report, since the kernel's boot or the daemon's start, counts as one.
+
+Example:\n  dashpot iostat -x 1\n\
+Example: the kernel's disks; this needs no root\n  dashpot iostat -x -k 1\n\
+Example: two disks, every second, five times\n  dashpot iostat -y -d c1t1d0 c1t2d0 1 5")]
+pub struct IostatArgs {
+    /// Show waits and queues, too
+    #[arg(short = 'x')]
+    pub extended: bool,
+    /// Show fewer columns: writes with discards; with -x, all operations together
+    #[arg(short = 's')]
+    pub short: bool,
+    /// Leave out the first report, which covers the time since the disks' start
+    #[arg(short = 'y')]
+    pub no_past: bool,
+    /// Show all columns and whole names, even on a narrow terminal
+    #[arg(long, conflicts_with = "short")]
+    pub wide: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// The layer.
+    #[command(flatten)]
+    pub at: LayerArgs,
+    /// The recording, and the period, that the report covers.
+    #[command(flatten)]
+    pub period: PeriodArgs,
+    /// More disks; then seconds between reports, or a time such as 500ms, and the
+    /// number of reports [until Ctrl-C]
+    #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
+    words: Vec<String>,
+    /// The formats and the HTML file.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl IostatArgs {
+    /// The disks, with those of `-d` first, and the pace. In sysstat, `-d` takes no disk, so users write `-d
+    /// 1 5`. A number after `-d` is therefore the interval; the name of a disk always has a letter.
+    pub fn split(&self) -> Result<(DeviceArgs, Pace), ParseError> {
+        let mut device = self.device.clone();
+        let is_number = |word: &String| Decimal::parse(word).is_some();
+        let mut words: Vec<String> = device
+            .devices
+            .extract_if(.., |word| is_number(word))
+            .collect();
+        words.extend_from_slice(&self.words);
+        let (more, pace) = split_words(&words)?;
+        device.devices.extend_from_slice(more);
+        Ok((device, pace))
+    }
+}
+
+impl ReportRequest for IostatArgs {
+    fn report(&self, over: &Over) -> Result<Box<dyn Report>, ParseError> {
+        if self.at.layer == Layer::Store {
+            return Err(ParseError::new(
+                "a store has no queue that iostat could show: take iolatency or quantize",
+            ));
+        }
+        over.check_recording(&self.period)?;
+        let (_, pace) = self.split()?;
+        Ok(Box::new(IostatReport {
+            layer: self.at.layer,
+            schedule: match over {
+                // A recording has no figures for the time since the start of its devices.
+                Over::Recorded(_) => over.schedule(&pace, dashpot_engine::Duration::MAX),
+                Over::Live(_) | Over::Simulation if self.no_past => without_past(&pace)?,
+                Over::Live(_) | Over::Simulation => since_start(&pace),
+            },
+            columns: match (self.extended, self.short) {
+                (false, false) => Columns::Basic,
+                (true, false) => Columns::Extended,
+                (false, true) => Columns::BasicShort,
+                (true, true) => Columns::ExtendedShort,
+            },
+            wide: self.wide,
+        }))
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        Shared {
+            period: Some(&self.period),
+            ..Shared::of(self.split().map(|(devices, _)| devices), &self.output)
+        }
+    }
+}
+
+fn without_past(pace: &Pace) -> Result<Schedule, ParseError> {
+    let interval = pace.interval.ok_or_else(|| {
+        ParseError::new("-y leaves no report without an interval: add one, such as 'iostat -y 1 1'")
+    })?;
+    Ok(Schedule::every(interval, pace.count))
+}
+
+/// The report: averages of disks over intervals. If the schedule says so, an additional first interval covers
+/// the time since the devices' start.
+#[derive(Clone, Debug)]
+pub struct IostatReport {
+    /// The layer: disks or volumes.
+    pub layer: Layer,
+    /// The intervals of the report.
+    pub schedule: Schedule,
+    /// The columns that the report shows.
+    pub columns: Columns,
+    /// Whether even a narrow terminal gets all columns.
+    pub wide: bool,
+}
+
+impl Report for IostatReport {
+    fn question(&self) -> Question {
+        Question::of(Subject::Averages(self.layer))
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn tells(&self) -> Tells {
+        Tells::LENGTH
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        vec![Box::new(Iostat {
+            columns: self.columns,
+            disks: seen.at(self.layer).iter().map(disk).collect(),
+            mention: seen.mention(),
+            length: seen.length(),
+            is_since_start: self.schedule.since_start && seen.length().asked.is_none(),
+            room: surface.room(self.wide),
+        })]
+    }
+}
+
+/// As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+fn disk(interval: &DeviceInterval) -> Interval {
+    Interval {
+        disk: interval.device.clone(),
+        elapsed: interval.elapsed,
+        reads: completed(interval, &[Op::Read]),
+        writes: completed(interval, &[Op::Write, Op::Zero]),
+        discards: completed(interval, &[Op::Trim]),
+        flushes: completed(interval, &[Op::Flush, Op::Sync]),
+        depth_time: interval.depth_time_ns,
+        busy: interval.busy,
+        depth: interval
+            .depths
+            .as_ref()
+            .map(DepthTimes::summary)
+            .map(Depth::of),
+        in_flight: interval.in_flight.clone(),
+    }
+}
+
+fn completed(interval: &DeviceInterval, ops: &[Op]) -> Completed {
+    let mut all = Completed::default();
+    for op in interval.ops.iter().filter(|op| op.kind.is_any(ops)) {
+        all = all.with(&Completed {
+            zios: op.completed,
+            bytes: op.bytes,
+            time_ns: op.time_ns,
+            merged: op.merged,
+        });
+    }
+    all
+}
 
 /// The I/O of a disk in an interval.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,5 @@
-//! Reports turn numbers into text and JSON. They do no I/O and read no clock.
+//! Reports turn numbers into text and JSON. They do no I/O and read no clock. A report is one file: its options,
+//! its question, its columns, text, JSON and CSV; [`ReportKind`] has them all.
 //!
 //! Each report is a value. If a report is named after another tool, its `Display` equals that tool's table,
 //! byte for byte, except for the differences that the report's module names. The `Serialize` of a report is
@@ -11,10 +12,15 @@
 //! nanoseconds. The key of the watched device is `device`. A row includes both of its ends, `from_ns` and
 //! `to_ns`. `at_ns` and `start_ns` are counted from 1970; in a simulation, from its beginning.
 
+// In help, `[1]` is a default, not a link.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 pub mod amplification;
+pub mod asked;
 mod breakdown;
 pub mod diff;
-pub mod filtered;
+mod figures;
+mod filtered;
 pub mod heatmap;
 pub mod iolatency;
 pub mod iostat;
@@ -27,30 +33,50 @@ pub mod stats;
 pub mod txgs;
 pub mod zpool_iostat;
 
-use std::time::Duration;
+use clap::Subcommand;
 
-use serde::Serializer;
-use serde::ser::SerializeStruct;
+use self::asked::ReportRequest;
 
-/// `number` divided by a span of time, per second; 0 if the span is empty.
-fn per_second(number: u64, span: Duration) -> f64 {
-    if span.is_zero() {
-        0.0
-    } else {
-        number as f64 / span.as_secs_f64()
-    }
+/// Defines the table of all reports.
+macro_rules! reports {
+    ($($kind:ident($args:ty),)+) => {
+        /// A report, with its options: a command about disks, which `sim --report` also accepts.
+        #[derive(Clone, Debug, Subcommand)]
+        pub enum ReportKind {
+            $($kind($args),)+
+        }
+
+        impl ReportKind {
+            /// The report, and the user's choices about it.
+            pub fn asked(&self) -> &dyn ReportRequest {
+                match self {
+                    $(ReportKind::$kind(args) => args,)+
+                }
+            }
+        }
+    };
 }
 
-/// Writes the number of latencies from `from_ns` to `to_ns`, both included.
-fn serialize_row<S: Serializer>(
-    from_ns: u64,
-    to_ns: u64,
-    count: u64,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let mut row = serializer.serialize_struct("Row", 3)?;
-    row.serialize_field("from_ns", &from_ns)?;
-    row.serialize_field("to_ns", &to_ns)?;
-    row.serialize_field("count", &count)?;
-    row.end()
+reports! {
+    Iolatency(iolatency::IolatencyArgs),
+    Iostat(iostat::IostatArgs),
+    Quantize(quantize::QuantizeArgs),
+    Heatmap(heatmap::HeatmapArgs),
+    Snoop(snoop::SnoopArgs),
+    Stat(stat::StatArgs),
+    Observe(observe::ObserveArgs),
+    Amplification(amplification::AmplificationArgs),
+    ZpoolIostat(zpool_iostat::ZpoolIostatArgs),
+    Txgs(txgs::TxgsArgs),
+}
+
+impl ReportKind {
+    /// The names of all reports.
+    pub fn names() -> Vec<String> {
+        let table = ReportKind::augment_subcommands(clap::Command::new("reports"));
+        let names = table
+            .get_subcommands()
+            .map(|report| report.get_name().to_owned());
+        names.collect()
+    }
 }

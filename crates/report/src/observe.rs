@@ -1,19 +1,152 @@
 //! `observe`: rates, percentiles and I/O in flight, with a line for each device.
 
-mod report;
-
+use std::collections::BTreeSet;
 use std::fmt;
 
-use dashpot_engine::Op;
+use clap::{ArgAction, Args};
+use dashpot_cli::reports::{DeviceArgs, OutputArgs, Pace, PeriodArgs, split_words};
+use dashpot_cli::{BackgroundArgs, NoApi, PageArgs};
 use dashpot_engine::histogram::Histogram;
-use dashpot_observe::{DeviceInterval, InFlight, Length, Percentiles};
+use dashpot_engine::{Duration, Op};
+use dashpot_observe::{
+    DeviceInterval, InFlight, Layer, Length, Percentiles, Question, Schedule, Seen,
+};
+use dashpot_rules::{Listen, ParseError, parse_listen};
+use dashpot_text::surface::Surface;
 use dashpot_text::table::{Room, prose_within, time_or_dash};
 use serde::Serialize;
 
-use super::per_second;
-use super::report::Page;
+use crate::asked::{Over, ReportRequest, Shared};
+use crate::figures::per_second;
+use crate::report::{Page, Pages, Report, Tells};
 
-pub use self::report::ObserveReport;
+/// Watch the kernel's disks: rates, percentiles, I/O in flight
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+observe needs root, and no daemon. With --metrics it serves the same figures to
+Prometheus until Ctrl-C, as of the end of the last interval. With --record any
+report of the kernel's disks can be asked about the past: --from, --to, --last.
+With --page it prints the address of a page with heat maps of the same disks.
+
+Example: two disks, every two seconds, five times
+  dashpot observe vda /dev/nvme0n1 2 5")]
+pub struct ObserveArgs {
+    /// Names, paths or major,minor [all]; then seconds between reports, or a
+    /// time such as 500ms, [1] and the number of reports [until Ctrl-C]
+    #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
+    words: Vec<String>,
+    /// Before the devices, as in other reports.
+    #[arg(short = 'd', hide = true, action = ArgAction::Count)]
+    _devices_follow: u8,
+    /// Address where Prometheus scrapes /metrics; it asks for no token
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen, conflicts_with = "recording")]
+    pub metrics: Option<Listen>,
+    /// Show the disks in the browser, too
+    #[arg(long)]
+    pub page: bool,
+    /// The address and the host names of the page.
+    #[command(flatten)]
+    pub page_at: PageArgs,
+    /// The recording of the same I/Os.
+    #[command(flatten)]
+    pub background: BackgroundArgs,
+    /// The recording, and the period, that the report covers.
+    #[command(flatten)]
+    pub period: PeriodArgs,
+    /// Show all columns: rates of discards (d/s) and flushes (f/s), and p90, too
+    #[arg(long)]
+    pub wide: bool,
+    /// The formats and the HTML file.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    _no_api: NoApi,
+}
+
+impl ObserveArgs {
+    /// The devices and the pace.
+    pub fn split(&self) -> Result<(&[String], Pace), ParseError> {
+        split_words(&self.words)
+    }
+}
+
+impl ReportRequest for ObserveArgs {
+    fn report(&self, over: &Over) -> Result<Box<dyn Report>, ParseError> {
+        self.page_at.check(self.page, self.metrics.is_some())?;
+        over.check_recording(&self.period)?;
+        if matches!(over, Over::Recorded(_)) && self.background.record.is_some() {
+            return Err(ParseError::new(
+                "--record cannot be used with the past of a recording: leave one out",
+            ));
+        }
+        let (_, pace) = self.split()?;
+        Ok(Box::new(ObserveReport {
+            layer: match over {
+                Over::Recorded(recorded) => recorded.layer,
+                Over::Live(_) | Over::Simulation => Layer::Disk,
+            },
+            schedule: over.schedule(&pace, SECOND),
+            wide: self.wide,
+        }))
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        let names = self.split().map(|(names, _)| DeviceArgs::named(names));
+        Shared {
+            period: Some(&self.period),
+            ..Shared::of(names, &self.output)
+        }
+    }
+
+    /// If a recording has both a daemon's disks and the kernel's, `observe` is about the kernel's.
+    fn layers(&self, live: &[Layer], recorded: &BTreeSet<Layer>) -> Vec<Layer> {
+        if recorded.contains(&Layer::Kernel) {
+            vec![Layer::Kernel]
+        } else {
+            live.to_vec()
+        }
+    }
+}
+
+/// The default interval for live disks.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The report: rates and percentiles, in a table for each interval.
+#[derive(Clone, Copy, Debug)]
+pub struct ObserveReport {
+    /// The layer of the disks.
+    pub layer: Layer,
+    /// The intervals of the report.
+    pub schedule: Schedule,
+    /// Whether even a narrow terminal gets all columns.
+    pub wide: bool,
+}
+
+impl Report for ObserveReport {
+    fn question(&self) -> Question {
+        Question::latencies(&[self.layer])
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn tells(&self) -> Tells {
+        Tells::ALL
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        vec![Box::new(Observation {
+            at_ns: seen.at_ns,
+            length: seen.length(),
+            devices: seen.at(self.layer).iter().map(Line::of).collect(),
+            lost: seen.lost,
+            unmatched: seen.unmatched,
+            wide: self.wide,
+            room: surface.room(self.wide),
+        })]
+    }
+}
 
 /// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "missed": 0, "devices": [{"device":
 /// "vda", "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
@@ -189,7 +322,9 @@ mod tests {
     use dashpot_text::table::{Room, assert_fits};
     use expect_test::expect;
 
-    use super::{Line, Observation};
+    use super::{
+        BackgroundArgs, Line, NoApi, Observation, ObserveArgs, OutputArgs, PageArgs, PeriodArgs,
+    };
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
         let latency = Histogram::of(ns, completed);
@@ -300,6 +435,40 @@ mod tests {
             let room = Room(Some(columns));
             observation.room = room;
             assert_fits(room, &observation.to_string());
+        }
+    }
+
+    fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
+        let args = ObserveArgs {
+            _devices_follow: 0,
+            words: words.split_whitespace().map(str::to_owned).collect(),
+            metrics: None,
+            page: false,
+            page_at: PageArgs::default(),
+            background: BackgroundArgs::default(),
+            period: PeriodArgs::default(),
+            wide: false,
+            output: OutputArgs::default(),
+            _no_api: NoApi::default(),
+        };
+        let (devices, pace) = args.split().map_err(|error| error.to_string())?;
+        let interval = pace
+            .interval
+            .map_or(0, |interval| interval.as_nanos() / 1_000_000);
+        Ok((devices.len(), interval, pace.count))
+    }
+
+    #[test]
+    fn devices_come_first() {
+        assert_eq!(split(""), Ok((0, 0, None)));
+        assert_eq!(split("vda 7,0 /dev/sda"), Ok((3, 0, None)));
+        assert_eq!(split("vda 7,0 500ms 5"), Ok((2, 500, Some(5))));
+        assert_eq!(split("2"), Ok((0, 2_000, None)));
+        assert_eq!(split("0.5 3"), Ok((0, 500, Some(3))));
+        for words in [
+            "1 vda", "1 2 vda", "vda 0", "1 0", "vda 1x", "-1", "vda 1 -1",
+        ] {
+            assert!(split(words).is_err(), "{words}");
         }
     }
 }

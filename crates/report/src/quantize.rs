@@ -8,20 +8,161 @@
 //! GUID. A disk without I/O has an empty block, where DTrace prints nothing. A line at the end mentions I/O
 //! that is still in flight, which no figure above the line includes.
 
-mod report;
-
 use std::fmt;
 use std::time::Duration;
 
+use clap::{Args, ValueEnum};
+use dashpot_cli::reports::{IoArgs, LayersArgs};
+use dashpot_engine::OpSet;
 use dashpot_engine::histogram::{Histogram, Moments, Unit};
-use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles, Stacked};
+use dashpot_observe::{
+    DeviceInterval, InFlight, Layer, Length, Mention, Past, Percentiles, Question, Schedule, Seen,
+    Stacked, elapsed_of_all, in_flight_of_all,
+};
+use dashpot_rules::{ParseError, parse_ops, parse_span};
+use dashpot_text::surface::Surface;
 use dashpot_text::table::{Room, prose_within};
 use serde::{Serialize, Serializer};
 
-use super::per_second;
-use super::report::Page;
+use crate::asked::{Over, ReportRequest, Shared};
+use crate::figures::per_second;
+use crate::report::{Page, Pages, Report, Tells};
 
-pub use self::report::QuantizeReport;
+/// Show latency as DTrace's quantize does, with averages and IOPS
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example: writes during a minute, a line for each disk\n  \
+    dashpot quantize --by device --op write --for 60s\n\
+    Example: latency above and below the injection\n  \
+    dashpot quantize --layer disk --layer store --for 10s"
+)]
+pub struct QuantizeArgs {
+    /// One histogram or line for each disk
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "device")]
+    pub by: Option<QuantizeBy>,
+    /// Only these operations: read, write, ...
+    #[arg(long, value_name = "OPS", value_parser = parse_ops)]
+    pub op: Option<OpSet>,
+    /// The layers.
+    #[command(flatten)]
+    pub at: LayersArgs,
+    /// How long to watch [until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    #[arg(allow_hyphen_values = true)]
+    pub lasts: Option<dashpot_engine::Duration>,
+    /// The I/Os, and the formats.
+    #[command(flatten)]
+    pub of: IoArgs,
+}
+
+/// The values of `quantize --by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum QuantizeBy {
+    #[value(alias = "disk")]
+    Device,
+}
+
+impl ReportRequest for QuantizeArgs {
+    fn report(&self, over: &Over) -> Result<Box<dyn Report>, ParseError> {
+        Ok(Box::new(QuantizeReport {
+            layers: self.at.layers(),
+            schedule: Schedule::once(self.lasts.unwrap_or(dashpot_engine::Duration::MAX)),
+            past: over.past(&self.of.period, false),
+            ops: self.op.unwrap_or(OpSet::EVERY),
+            by_disk: self.by.is_some(),
+        }))
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        Shared::of_ios(&self.of)
+    }
+
+    fn is_one_document(&self) -> bool {
+        true
+    }
+}
+
+/// The report: latencies in powers of two, over one interval.
+#[derive(Clone, Debug)]
+pub struct QuantizeReport {
+    /// The layers at which latencies are measured. Each layer has its own page.
+    pub layers: Vec<Layer>,
+    /// The only interval of the report.
+    pub schedule: Schedule,
+    /// The stretch of the past that the report covers; `None` if the report begins now.
+    pub past: Option<Past>,
+    /// The operations that the report takes.
+    pub ops: OpSet,
+    /// Whether each disk has its own figures.
+    pub by_disk: bool,
+}
+
+impl Report for QuantizeReport {
+    fn question(&self) -> Question {
+        Question {
+            past: self.past,
+            ..Question::latencies(&self.layers)
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn tells(&self) -> Tells {
+        Tells::LENGTH
+    }
+
+    fn makes_sums(&self) -> bool {
+        true
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let page = |layer: &Layer| Box::new(self.page(*layer, seen, surface)) as Box<dyn Page>;
+        self.layers.iter().map(page).collect()
+    }
+}
+
+impl QuantizeReport {
+    fn page(&self, layer: Layer, seen: &Seen, surface: &Surface) -> Quantize {
+        let summed: Vec<&DeviceInterval> = seen.summed(layer).collect();
+        Quantize {
+            layer: (self.layers.len() > 1).then_some(layer),
+            length: seen.length(),
+            scope: if self.by_disk {
+                let disks = seen.at(layer).iter();
+                Scope::Disks(disks.map(|one| self.disk(one, layer)).collect())
+            } else {
+                Scope::Total(self.aggregate(&summed, layer))
+            },
+            in_flight: in_flight_of_all(summed),
+            not_in_sums: self.not_in_sums(seen),
+            lost: seen.lost,
+            unmatched: seen.unmatched,
+            unplaced: seen.unplaced,
+            room: surface.room,
+        }
+    }
+
+    fn disk(&self, interval: &DeviceInterval, layer: Layer) -> Disk {
+        Disk {
+            disk: interval.device.clone(),
+            aggregation: self.aggregate(&[interval], layer),
+        }
+    }
+
+    fn aggregate(&self, devices: &[&DeviceInterval], layer: Layer) -> Aggregation {
+        let (mut latencies, mut bytes) = (Histogram::default(), 0);
+        let ops = devices.iter().flat_map(|interval| &interval.ops);
+        for op in ops.filter(|op| op.kind.is_in(self.ops)) {
+            if let Some(at_layer) = op.at(layer) {
+                latencies.merge(at_layer);
+                bytes += op.bytes;
+            }
+        }
+        Aggregation::new(&latencies, bytes, elapsed_of_all(devices.iter().copied()))
+    }
+}
 
 const BAR_WIDTH: usize = 40;
 const NS_PER_US: u64 = 1_000;
@@ -157,7 +298,7 @@ impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let from_ns = self.value_us.unsigned_abs().saturating_mul(NS_PER_US);
         let end_ns = from_ns.max(NS_PER_US / 2).saturating_mul(2);
-        super::serialize_row(from_ns, end_ns - 1, self.count, serializer)
+        crate::figures::serialize_row(from_ns, end_ns - 1, self.count, serializer)
     }
 }
 

@@ -1,23 +1,266 @@
 //! `stat`: any statistic, once per interval. It shows I/Os and bytes by the values of the breakdown and, if
 //! the statistic measures a number, that number's distribution.
 
-mod numbers;
-mod report;
-
 use std::fmt;
 
-use dashpot_observe::{Group, InFlight, Length, Mention, Stacked, Unit};
-use dashpot_rules::{nice_number, thousands, visible};
+use clap::Args;
+use dashpot_cli::reports::{IoArgs, Pace};
+use dashpot_engine::Duration;
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{
+    DeviceInterval, Dimension, Group, Groups, InFlight, Length, Mention, Metric, OpInterval, Order,
+    Past, Percentiles, Predicates, Question, Schedule, Seen, Stacked, Statistic, Unit,
+    in_flight_of_all,
+};
+use dashpot_rules::{ParseError, nice_number, short_time, thousands, visible};
 use dashpot_text::clock::time_of_day;
+use dashpot_text::surface::Surface;
 use dashpot_text::table::{Column, Room, prose_within, table, table_within};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use self::numbers::Numbers;
-use super::per_second;
-use super::report::{Page, Rows};
+use crate::asked::{Over, ReportRequest, Shared};
+use crate::breakdown::{is_always_apart, order_of, value_of};
+use crate::figures::per_second;
+use crate::report::{Page, Pages, Report, Rows, Words};
 
-pub use self::report::StatReport;
+/// Show I/Os, bytes, errors, latencies, busy time by any fact
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples: slow writes by client; bytes of one of the kernel's disks by process
+  dashpot stat 'disk.ops[op=write][latency>=10ms][client]' 1
+  dashpot stat 'disk.bytes[process]' -d /dev/vda 5 3
+'dashpot stats' lists the words. Of a daemon's disks, figures by device, op,
+client or size come from counters, all others from events, which may get lost.")]
+pub struct StatArgs {
+    /// The statistic: LAYER.METRIC[condition]...[DIMENSION]
+    #[arg(value_name = "STATISTIC")]
+    pub statistic: Statistic,
+    /// Show whole names, even on a narrow terminal
+    #[arg(long)]
+    pub wide: bool,
+    /// The interval, and the number of reports.
+    #[command(flatten)]
+    pub pace: Pace,
+    /// The I/Os, and the formats.
+    #[command(flatten)]
+    pub of: IoArgs,
+}
+
+impl ReportRequest for StatArgs {
+    fn report(&self, over: &Over) -> Result<Box<dyn Report>, ParseError> {
+        over.check_memory(&self.of.period, &self.pace, false)?;
+        let statistic = Statistic {
+            predicates: self
+                .statistic
+                .predicates
+                .clone()
+                .and(self.of.filter.predicates()),
+            ..self.statistic.clone()
+        };
+        Ok(Box::new(StatReport {
+            statistic: statistic.check()?,
+            schedule: over.schedule(&self.pace, INTERVAL),
+            past: over.past(&self.of.period, false),
+            wide: self.wide,
+        }))
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        Shared {
+            // The statistic has the conditions.
+            predicates: Predicates::default(),
+            ..Shared::of_ios(&self.of)
+        }
+    }
+}
+
+/// The default interval, as in most other reports.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The report: a statistic, once per interval.
+#[derive(Clone, Debug)]
+pub struct StatReport {
+    pub statistic: Statistic,
+    /// The intervals of the report.
+    pub schedule: Schedule,
+    /// The stretch of the past that the report covers; `None` if the report begins now.
+    pub past: Option<Past>,
+    /// Whether even a narrow terminal gets whole names.
+    pub wide: bool,
+}
+
+impl Report for StatReport {
+    fn question(&self) -> Question {
+        let question = self.statistic.question();
+        Question {
+            by: question.by.filter(|by| !is_always_apart(*by)),
+            past: self.past,
+            ..question
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn makes_sums(&self) -> bool {
+        self.bars() != Bars::Busy
+    }
+
+    fn open(&mut self, _: &Surface) -> Pages {
+        vec![Box::new(Words(self.statistic.title() + "\n\n"))]
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let devices = self.devices(seen);
+        // The rows of devices are of all of them, but a disk over others is in no sum.
+        let summed: Vec<&DeviceInterval> = if self.makes_sums() {
+            seen.summed(self.statistic.layer).collect()
+        } else {
+            devices.clone()
+        };
+        let unit = self.statistic.measure().map(Dimension::unit);
+        vec![Box::new(Stat {
+            statistic: self.statistic.to_string(),
+            title: self.statistic.title(),
+            at_ns: seen.at_ns,
+            length: seen.length(),
+            all: Amount::of(&self.all(&summed), unit),
+            values: self.statistic.breakdown().map(|by| match self.bars() {
+                Bars::Busy => busy(by, &devices, surface),
+                _ => self.values(by, unit, &devices, surface),
+            }),
+            in_flight: in_flight_of_all(summed),
+            not_in_sums: self.not_in_sums(seen),
+            lost: seen.lost,
+            unmatched: seen.unmatched,
+            unplaced: seen.unplaced,
+            local_ns: surface.local_ns(seen.at_ns),
+            mention: seen.mention(),
+            bars: self.bars(),
+            room: surface.room(self.wide),
+        })]
+    }
+}
+
+impl StatReport {
+    /// The devices of the statistic. For a busy time, this function selects the devices itself. A source
+    /// would select I/Os, but the I/Os that it leaves out make a device busy, too.
+    fn devices<'a>(&self, seen: &'a Seen) -> Vec<&'a DeviceInterval> {
+        let is_own = |name| self.bars() != Bars::Busy || self.statistic.selects_device(name);
+        let layer = self.statistic.layer;
+        let has_rows = self.statistic.breakdown() == Some(Dimension::Device);
+        let devices: Vec<&DeviceInterval> = if self.makes_sums() && !has_rows {
+            seen.summed(layer).collect()
+        } else {
+            seen.at(layer).iter().collect()
+        };
+        devices
+            .into_iter()
+            .filter(|interval| is_own(&interval.device))
+            .collect()
+    }
+
+    fn bars(&self) -> Bars {
+        match self.statistic.metric {
+            Metric::Bytes => Bars::Bytes,
+            Metric::Busy => Bars::Busy,
+            Metric::Ops | Metric::Errors | Metric::Of(_) => Bars::Count,
+        }
+    }
+
+    /// All I/O together.
+    fn all(&self, devices: &[&DeviceInterval]) -> Group {
+        let mut all = Groups::default();
+        for op in devices.iter().flat_map(|interval| &interval.ops) {
+            all.add(self.group("all", op));
+        }
+        all.shown(Order::ByCount).pop().unwrap_or_default()
+    }
+
+    fn values(
+        &self,
+        by: Dimension,
+        unit: Option<Unit>,
+        devices: &[&DeviceInterval],
+        surface: &Surface,
+    ) -> Values {
+        let mut groups = Groups::default();
+        for interval in devices {
+            for op in &interval.ops {
+                groups.add(self.group(value_of(by, &interval.device, op), op));
+            }
+        }
+        let shown = if surface.is_for_programs() {
+            groups.all(self.order(by))
+        } else {
+            groups.shown(self.order(by))
+        };
+        Values {
+            by: by.word(),
+            each: shown
+                .into_iter()
+                .map(|group| {
+                    let amount = Amount::of(&group, unit);
+                    (group.value, amount)
+                })
+                .collect(),
+            with_numbers: self.statistic.measure().is_some() && self.statistic.by.is_some(),
+        }
+    }
+
+    fn order(&self, by: Dimension) -> Order {
+        match (order_of(by), self.statistic.metric) {
+            (Order::ByCount, Metric::Bytes) => Order::ByBytes,
+            (order, _) => order,
+        }
+    }
+
+    fn group(&self, value: &str, op: &OpInterval) -> Group {
+        let numbers = self.statistic.numbers(op);
+        Group {
+            value: value.to_owned(),
+            count: op.completed,
+            bytes: op.bytes,
+            numbers: numbers.map_or_else(Histogram::default, Histogram::clone),
+        }
+    }
+}
+
+/// The devices that were busy or had I/O, the busiest first. A program that reads the output gets all
+/// devices.
+fn busy(by: Dimension, devices: &[&DeviceInterval], surface: &Surface) -> Values {
+    let mut each: Vec<(String, Amount)> = devices.iter().map(|one| busy_of(one)).collect();
+    let percent = |amount: &Amount| amount.busy.map_or(0.0, Busy::percent);
+    if !surface.is_for_programs() {
+        each.retain(|(_, amount)| amount.count > 0 || percent(amount) > 0.0);
+    }
+    each.sort_by(|(name, one), (other_name, other)| {
+        let by_share = percent(other).total_cmp(&percent(one));
+        by_share.then_with(|| name.cmp(other_name))
+    });
+    Values {
+        by: by.word(),
+        each,
+        with_numbers: false,
+    }
+}
+
+/// A device, and the share of the interval in which it had I/O in flight.
+fn busy_of(interval: &DeviceInterval) -> (String, Amount) {
+    let length = interval.elapsed.as_secs_f64();
+    let percent = 100.0 * (interval.busy.as_secs_f64() / length);
+    let amount = Amount {
+        count: interval.ops.iter().map(|op| op.completed).sum(),
+        bytes: interval.ops.iter().map(|op| op.bytes).sum(),
+        numbers: None,
+        busy: Some(Busy {
+            busy_percent: (length > 0.0).then_some(percent),
+        }),
+    };
+    (interval.device.clone(), amount)
+}
 
 /// An interval of a statistic. JSON: `{"statistic": "disk.latency[op=write][client]", "title": "Latency of
 /// disk I/Os with op write, by client", "at_ns": 1764000000000000000, "elapsed_ns": 1000000000, "missed": 0,
@@ -334,6 +577,77 @@ const FIGURES_WIDTH: usize = 11 + 7 + 8 + 7;
 const BUSY_WIDTH: usize = 8;
 /// The width of the columns for percentiles, with the gaps before them.
 const NUMBERS_WIDTH: usize = 4 * 9;
+
+/// Percentiles of times, bytes or counts.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    percentiles: Percentiles,
+    unit: Unit,
+}
+
+impl Numbers {
+    /// The percentiles of a histogram whose numbers have this unit.
+    pub fn of(numbers: &Histogram, unit: Unit) -> Numbers {
+        Numbers {
+            percentiles: Percentiles::of(numbers),
+            unit,
+        }
+    }
+
+    /// The names of the figures, with the unit.
+    pub fn columns(&self) -> [&'static str; 6] {
+        match self.unit {
+            Unit::Time => ["p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns", "max_ns"],
+            Unit::Bytes => [
+                "p50_bytes",
+                "p90_bytes",
+                "p95_bytes",
+                "p99_bytes",
+                "p99_9_bytes",
+                "max_bytes",
+            ],
+            Unit::Count | Unit::Name => ["p50", "p90", "p95", "p99", "p99_9", "max"],
+        }
+    }
+
+    /// The figures; a figure is `None` if there are too few I/Os for it.
+    pub fn figures(&self) -> [Option<u64>; 6] {
+        self.percentiles.figures()
+    }
+
+    /// The median, the 90th and the 99th percentile and the greatest number, as a table shows them.
+    pub fn cells(&self) -> [String; 4] {
+        let [p50, p90, _, p99, _, max] = self.figures().map(|figure| shown(figure, self.unit));
+        [p50, p90, p99, max]
+    }
+
+    /// A sentence such as `p50 10.0ms, p90 10.1ms, p99 -, max 10.2ms`.
+    pub fn sentence(&self) -> String {
+        let [p50, p90, p99, max] = self.cells();
+        format!("p50 {p50}, p90 {p90}, p99 {p99}, max {max}")
+    }
+}
+
+/// A figure as a table shows it.
+fn shown(figure: Option<u64>, unit: Unit) -> String {
+    match (figure, unit) {
+        (None, _) => "-".to_owned(),
+        (Some(ns), Unit::Time) => short_time(ns),
+        (Some(bytes), Unit::Bytes) => nice_number(bytes),
+        (Some(count), Unit::Count | Unit::Name) => count.to_string(),
+    }
+}
+
+impl Serialize for Numbers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(7))?;
+        map.serialize_entry("n", &self.percentiles.n)?;
+        for (name, figure) in self.columns().iter().zip(self.figures()) {
+            map.serialize_entry(name, &figure)?;
+        }
+        map.end()
+    }
+}
 
 #[cfg(test)]
 mod tests;

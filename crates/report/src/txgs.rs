@@ -6,18 +6,88 @@
 //! quiesced at once. The kstat's first line, with counters of the kstat itself, is left out. A narrow screen
 //! shows only those columns that fit into 80 characters.
 
-mod report;
-
 use std::fmt;
 
+use clap::Args;
+use dashpot_cli::reports::{DeviceArgs, OutputArgs};
+use dashpot_engine::Duration;
 use dashpot_engine::pool::{TxgState, TxgStats};
+use dashpot_observe::{Question, Schedule, Seen, Subject};
+use dashpot_rules::ParseError;
+use dashpot_text::surface::Surface;
 use dashpot_text::table::Room;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
-use super::report::Page;
+use crate::asked::{Over, ReportRequest, Shared};
+use crate::report::{Page, Pages, Report, Tells};
 
-pub use self::report::TxgsReport;
+/// Show the transaction groups of pools, as OpenZFS's txgs does
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Examples: the last hundred of a daemon's pool; of a simulated pool\n  \
+    dashpot txgs tank\n  \
+    dashpot sim lab.toml --report txgs"
+)]
+pub struct TxgsArgs {
+    /// Only this pool
+    pub pool: Option<String>,
+    /// Show all columns, even on a narrow terminal
+    #[arg(long)]
+    pub wide: bool,
+    /// The formats and the HTML file.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl ReportRequest for TxgsArgs {
+    fn report(&self, _: &Over) -> Result<Box<dyn Report>, ParseError> {
+        Ok(Box::new(TxgsReport { wide: self.wide }))
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        Shared::of(Ok(DeviceArgs::named(self.pool.as_slice())), &self.output)
+    }
+
+    fn is_one_document(&self) -> bool {
+        true
+    }
+}
+
+/// The report: the transaction groups of pools as they are now, or at the end of a simulation.
+#[derive(Clone, Copy, Debug)]
+pub struct TxgsReport {
+    /// Whether even a narrow terminal gets all columns.
+    pub wide: bool,
+}
+
+impl Report for TxgsReport {
+    fn question(&self) -> Question {
+        Question::of(Subject::Pools)
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule {
+            interval: Duration::MAX,
+            count: Some(0),
+            since_start: true,
+        }
+    }
+
+    fn tells(&self) -> Tells {
+        Tells::LENGTH
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let titled = seen.pools.len() > 1;
+        let pages = seen.pools.iter().map(|pool| Txgs {
+            pool: titled.then(|| pool.name.clone()),
+            txgs: pool.txgs.clone(),
+            room: surface.room(self.wide),
+        });
+        pages.map(|page| Box::new(page) as Box<dyn Page>).collect()
+    }
+}
 
 /// The transaction groups of a pool, the oldest first. JSON: a list of `{"txg": 4, "birth_ns": …,
 /// "state": "C", "dirty_bytes": …, "read_bytes": …, "written_bytes": …, "reads": …, "writes": …,

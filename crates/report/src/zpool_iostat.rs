@@ -9,24 +9,108 @@
 //! first report covers the time since the daemon started; in a simulation, each report covers one interval.
 //! If the screen is too narrow for all groups of columns, the report shows only the most important groups.
 
-mod columns;
-mod json;
-mod report;
-
 use std::fmt;
 use std::iter::repeat_n;
 
+use clap::Args;
+use dashpot_cli::reports::PoolArgs;
 use dashpot_engine::histogram::{Histogram, Unit};
 use dashpot_engine::pool::Class;
-use dashpot_observe::{ClassInterval, PoolInterval};
-use dashpot_rules::{nice_number, nice_time};
+use dashpot_observe::{
+    ClassInterval, Percentiles, PoolInterval, Question, Schedule, Seen, Subject,
+};
+use dashpot_rules::{ParseError, nice_number, nice_time};
+use dashpot_text::surface::Surface;
 use dashpot_text::table::Room;
+use serde::{Serialize, Serializer};
 
-use self::columns::{CELL_WIDTH, Group, NAME_WIDTH};
-use super::report::Page;
+use crate::asked::{Over, ReportRequest, Shared, since_start};
+use crate::report::{Page, Pages, Report};
 
-pub use self::columns::View;
-pub use self::report::ZpoolIostatReport;
+/// Show pools as OpenZFS's zpool iostat does
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "The first lines are averages since the start of the daemon.\n\n\
+    Examples: the queues of a daemon's pools, second by second; of a simulated pool\n  \
+    dashpot zpool-iostat -q 1\n  \
+    dashpot sim lab.toml --report 'zpool-iostat -q 1'"
+)]
+pub struct ZpoolIostatArgs {
+    /// Show average waits
+    #[arg(short = 'l')]
+    pub latency: bool,
+    /// Show the queues at the end of the interval
+    #[arg(short = 'q')]
+    pub queues: bool,
+    /// Show histograms of waits
+    #[arg(short = 'w', conflicts_with_all = ["latency", "queues", "sizes"])]
+    pub waits: bool,
+    /// Show histograms of sizes
+    #[arg(short = 'r', conflicts_with_all = ["latency", "queues"])]
+    pub sizes: bool,
+    /// Show all columns, even on a narrow terminal
+    #[arg(long)]
+    pub wide: bool,
+    /// The formats, the pools, and the pace.
+    #[command(flatten)]
+    pub pools: PoolArgs,
+}
+
+impl ReportRequest for ZpoolIostatArgs {
+    fn report(&self, _: &Over) -> Result<Box<dyn Report>, ParseError> {
+        let (_, pace) = self.pools.and_pace()?;
+        Ok(Box::new(ZpoolIostatReport {
+            schedule: since_start(&pace),
+            view: match (self.waits, self.sizes) {
+                (true, _) => View::Latencies,
+                (_, true) => View::Sizes,
+                _ => View::Lines {
+                    latency: self.latency,
+                    queues: self.queues,
+                },
+            },
+            wide: self.wide,
+            titled: false,
+        }))
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        Shared::of_pools(&self.pools)
+    }
+}
+
+/// The report: the I/O of pools, once per interval.
+#[derive(Clone, Debug)]
+pub struct ZpoolIostatReport {
+    /// The intervals of the report.
+    pub schedule: Schedule,
+    /// The columns that the report shows.
+    pub view: View,
+    /// Whether even a narrow terminal gets all columns.
+    pub wide: bool,
+    /// Whether the titles have been printed.
+    pub titled: bool,
+}
+
+impl Report for ZpoolIostatReport {
+    fn question(&self) -> Question {
+        Question::of(Subject::Pools)
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let titled = !std::mem::replace(&mut self.titled, true);
+        vec![Box::new(ZpoolIostat {
+            view: self.view,
+            titled,
+            room: surface.room(self.wide),
+            pools: seen.pools.clone(),
+        })]
+    }
+}
 
 /// The report of an interval. JSON: a list of pools: `{"pool": "tank", "elapsed_ns": …,
 /// "alloc_bytes": …, "free_bytes": …, "reads": …, "read_bytes": …, "writes": …, "written_bytes": …,
@@ -297,6 +381,209 @@ const LATENCY_ROWS: usize = 37;
 const SIZE_ROWS: usize = 25;
 /// The first row of sizes that is shown: 512 bytes.
 const SIZE_FIRST: usize = 9;
+
+/// The columns to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// A line for each pool, with average waits (`-l`) and queues (`-q`) if asked for.
+    Lines {
+        /// Whether average waits are shown.
+        latency: bool,
+        /// Whether queues are shown.
+        queues: bool,
+    },
+    /// A table of latencies for each pool (`-w`).
+    Latencies,
+    /// A table of sizes for each pool (`-r`).
+    Sizes,
+}
+
+/// A common title, and the titles of the columns below it.
+struct Group {
+    title: &'static str,
+    columns: &'static [&'static str],
+    /// If the screen is narrow, the groups with the highest rank are left out first.
+    rank: u8,
+}
+
+const READ_WRITE: &[&str] = &["read", "write"];
+const QUEUE: &[&str] = &["pend", "activ"];
+const REQUESTS: &[&str] = &["ind", "agg"];
+
+const fn group(title: &'static str, columns: &'static [&'static str], rank: u8) -> Group {
+    Group {
+        title,
+        columns,
+        rank,
+    }
+}
+
+/// The highest rank, for groups that are always empty here.
+const EMPTY: u8 = 8;
+
+const DEFAULT: [Group; 3] = [
+    group("capacity", &["alloc", "free"], 6),
+    group("operations", READ_WRITE, 0),
+    group("bandwidth", READ_WRITE, 3),
+];
+
+const LATENCY: [Group; 7] = [
+    group("total_wait", READ_WRITE, 1),
+    group("disk_wait", READ_WRITE, 2),
+    group("syncq_wait", READ_WRITE, 5),
+    group("asyncq_wait", READ_WRITE, 4),
+    group("scrub", &["wait"], EMPTY),
+    group("trim", &["wait"], 7),
+    group("rebuild", &["wait"], EMPTY),
+];
+
+const QUEUES: [Group; 7] = [
+    group("syncq_read", QUEUE, 2),
+    group("syncq_write", QUEUE, 1),
+    group("asyncq_read", QUEUE, 2),
+    group("asyncq_write", QUEUE, 1),
+    group("scrubq_read", QUEUE, EMPTY),
+    group("trimq_write", QUEUE, 7),
+    group("rebuildq_write", QUEUE, EMPTY),
+];
+
+/// In tables, the last three columns have only their own titles, and no common titles above these.
+const LATENCY_TABLE: [Group; 7] = [
+    group("total_wait", READ_WRITE, 0),
+    group("disk_wait", READ_WRITE, 1),
+    group("syncq_wait", READ_WRITE, 2),
+    group("asyncq_wait", READ_WRITE, 2),
+    group("", &["scrub"], EMPTY),
+    group("", &["trim"], 7),
+    group("", &["rebuild"], EMPTY),
+];
+
+const SIZE_TABLE: [Group; 7] = [
+    group("sync_read", REQUESTS, 1),
+    group("sync_write", REQUESTS, 0),
+    group("async_read", REQUESTS, 2),
+    group("async_write", REQUESTS, 0),
+    group("scrub", REQUESTS, EMPTY),
+    group("trim", REQUESTS, 7),
+    group("rebuild", REQUESTS, EMPTY),
+];
+
+impl View {
+    fn groups(self) -> Vec<&'static Group> {
+        let lines = |latency: bool, queues: bool| {
+            let latency = LATENCY.iter().filter(move |_| latency);
+            let queues = QUEUES.iter().filter(move |_| queues);
+            DEFAULT.iter().chain(latency).chain(queues).collect()
+        };
+        match self {
+            View::Lines { latency, queues } => lines(latency, queues),
+            View::Latencies => LATENCY_TABLE.iter().collect(),
+            View::Sizes => SIZE_TABLE.iter().collect(),
+        }
+    }
+
+    /// The groups up to a rank, and their width.
+    fn groups_upto(self, rank: u8) -> (Vec<&'static Group>, usize) {
+        let mut groups = self.groups();
+        groups.retain(|group| group.rank <= rank);
+        let cells: usize = groups.iter().map(|group| group.columns.len()).sum();
+        // The title of the last group is longer than its columns.
+        let spill = if rank == EMPTY { TITLE_SPILL } else { 0 };
+        (groups, cells * (CELL_WIDTH + 2) + spill)
+    }
+
+    /// The highest rank for which all groups up to this rank fit next to a short name.
+    fn rank_within(self, room: Room) -> u8 {
+        let fits = |rank: &u8| room.has(NAME_WIDTH + self.groups_upto(*rank).1);
+        (0..=EMPTY).rev().find(fits).unwrap_or(0)
+    }
+}
+
+/// The width of a figure.
+const CELL_WIDTH: usize = 5;
+/// How much wider `rebuild` and `rebuildq_write` are than their columns.
+const TITLE_SPILL: usize = 2;
+/// The least width of the names.
+const NAME_WIDTH: usize = 10;
+
+impl Serialize for ZpoolIostat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.pools.iter().map(PoolObject::of))
+    }
+}
+
+#[derive(Serialize)]
+struct PoolObject<'a> {
+    pool: &'a str,
+    elapsed_ns: u128,
+    alloc_bytes: u64,
+    free_bytes: u64,
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    written_bytes: u64,
+    classes: Vec<ClassObject>,
+}
+
+#[derive(Serialize)]
+struct ClassObject {
+    class: &'static str,
+    pending: u64,
+    active: u64,
+    total_wait: Latency,
+    disk_wait: Latency,
+    queue_wait: Latency,
+    alone: u64,
+    joined: u64,
+}
+
+/// Percentiles of a latency, and the exact mean.
+#[derive(Serialize)]
+struct Latency {
+    mean_ns: Option<u64>,
+    #[serde(flatten)]
+    percentiles: Percentiles,
+}
+
+impl PoolObject<'_> {
+    fn of(pool: &PoolInterval) -> PoolObject<'_> {
+        PoolObject {
+            pool: &pool.name,
+            elapsed_ns: pool.elapsed.as_nanos(),
+            alloc_bytes: pool.allocated,
+            free_bytes: pool.free,
+            reads: pool.traffic.reads,
+            read_bytes: pool.traffic.bytes_read,
+            writes: pool.traffic.writes,
+            written_bytes: pool.traffic.bytes_written,
+            classes: pool.classes.iter().map(ClassObject::of).collect(),
+        }
+    }
+}
+
+impl ClassObject {
+    fn of(class: &ClassInterval) -> ClassObject {
+        ClassObject {
+            class: class.class.name(),
+            pending: class.pending,
+            active: class.active,
+            total_wait: Latency::of(&class.total_wait),
+            disk_wait: Latency::of(&class.disk_wait),
+            queue_wait: Latency::of(&class.queue_wait),
+            alone: class.alone.count(),
+            joined: class.joined.count(),
+        }
+    }
+}
+
+impl Latency {
+    fn of(histogram: &Histogram) -> Latency {
+        Latency {
+            mean_ns: histogram.mean(),
+            percentiles: Percentiles::of(histogram),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

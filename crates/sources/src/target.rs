@@ -233,7 +233,8 @@ impl Target {
         }
     }
 
-    fn knows(&self) -> Knows {
+    /// The facts that a source of this target knows of I/Os.
+    pub fn knows(&self) -> Knows {
         match self {
             Target::Daemon { .. } | Target::Pools { .. } => Knows::Zios,
             Target::Kernel(..) => Knows::Kernel,

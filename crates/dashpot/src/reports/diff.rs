@@ -13,8 +13,7 @@ use dashpot_report::diff::DiffReport;
 use dashpot_rules::ParseError;
 use dashpot_sources::{Recorded, check_dimensions};
 
-use super::asked::Format;
-use super::out::{Out, Stdout};
+use super::out::{Format, Out, Stdout};
 
 pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<()> {
     check(args);

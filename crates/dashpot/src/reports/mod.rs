@@ -1,106 +1,88 @@
-//! The reports of the command line. This module turns the user's options into a report, and shows it
-//! over a daemon, the kernel's disks or a simulation.
+//! The reports of the command line. This module shows a report over a daemon, the kernel's disks or a recording.
 
-mod amplification;
-mod asked;
 mod diff;
 mod flat;
-mod heatmap;
-mod iolatency;
-mod iostat;
 mod notes;
 mod observe;
 mod out;
-mod quantize;
 mod showing;
-mod snoop;
-mod stat;
 mod stats;
-mod txgs;
-mod zpool_iostat;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use dashpot_cli::reports::{DeviceArgs, PeriodArgs, ReportKind};
+use dashpot_cli::reports::PeriodArgs;
 use dashpot_commands::record::found;
 use dashpot_export::complain;
-use dashpot_output::{HtmlFile, usage};
+use dashpot_observe::Subject;
+use dashpot_output::{Draft, HtmlFile, usage};
+use dashpot_report::ReportKind;
+use dashpot_report::asked::{Devices, Over, ReportRequest};
 use dashpot_rules::{ApiAddress, ParseError};
 use dashpot_sources::{Recorded, Target, watch_recorded};
 
-use self::asked::refuse;
-
-pub(super) use asked::{Format, Over, ReportRequest};
 pub(super) use diff::diff;
-pub(super) use out::{Kept, Stdout};
+pub(super) use out::{Format, Kept, Stdout};
 pub(super) use showing::{Files, Showing};
 pub(super) use stats::stats;
 
-/// The report that the user's options describe.
-pub(super) fn asked(kind: &ReportKind) -> &dyn ReportRequest {
-    match kind {
-        ReportKind::Iolatency(args) => args,
-        ReportKind::Iostat(args) => args,
-        ReportKind::Quantize(args) => args,
-        ReportKind::Heatmap(args) => args,
-        ReportKind::Snoop(args) => args,
-        ReportKind::Stat(args) => args,
-        ReportKind::Observe(args) => args,
-        ReportKind::Amplification(args) => args,
-        ReportKind::ZpoolIostat(args) => args,
-        ReportKind::Txgs(args) => args,
-    }
-}
-
 /// The files into which dashpot also writes a report over this source.
-pub(super) fn files(kind: &ReportKind, source: &'static str) -> anyhow::Result<Files> {
-    let asked = asked(kind);
+pub(super) fn files(asked: &dyn ReportRequest, source: &'static str) -> anyhow::Result<Files> {
+    let draft = |place| Draft::create("--svg", place);
     Ok(Files {
-        svg: asked.svg()?,
-        html: HtmlFile::begin(asked.output().file.html.as_deref(), source)?,
+        svg: asked.svg().map(draft).transpose()?,
+        html: HtmlFile::begin(asked.shared().output.file.html.as_deref(), source)?,
     })
 }
 
 /// Whether a report is about a recording that the user has named.
 pub(super) fn is_recorded(kind: &ReportKind) -> bool {
-    let period = asked(kind).period();
+    let period = kind.asked().shared().period;
     period.is_some_and(|period| period.recording.is_some())
 }
 
 /// Shows a report over live disks.
 pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
-    let asked = asked(kind);
+    let asked = kind.asked();
     // Refuse mistakes in the options before asking a daemon.
-    refuse(asked.report(Over::Simulation));
-    if let Some(period) = asked.period()
+    let question = refuse(asked.report(&Over::Simulation)).question();
+    let shared = asked.shared();
+    let devices = refuse(shared.devices);
+    if let Some(period) = shared.period
         && let Some(recording) = &period.recording
     {
-        let DeviceArgs {
-            devices: names,
-            kernel,
-        } = refuse(asked.devices());
-        if kernel {
+        if devices.kernel {
             usage(&ParseError::new(
                 "--kernel cannot be used with --in: the recording says whose disks it has",
             ));
         }
-        return show_recorded(kind, period, recording, &names);
+        return show_recorded(asked, period, recording, &devices.devices);
     }
-    let target = asked.target(api)?;
-    if let Some(period) = asked.period().filter(|period| period.is_past())
+    let target = match kind {
+        ReportKind::Observe(_) => observe::target(devices)?,
+        _ if question.subject == Subject::Pools => Target::of_pools(api, &devices.devices)?,
+        _ => Target::find(api, &devices)?,
+    };
+    let layer = question.layers().first().copied().unwrap_or_default();
+    if let Some(period) = shared.period.filter(|period| period.is_past())
         && let Some(recording) = recording_of(&target, period)?
     {
-        let question = refuse(asked.report(Over::Simulation)).question();
-        let layer = question.layers().first().copied();
-        let names = target.named(layer.unwrap_or_default());
-        return show_recorded(kind, period, &recording, &names);
+        return show_recorded(asked, period, &recording, &target.named(layer));
     }
-    let report = refuse(asked.filtered(Over::Live(&target)));
-    let files = files(kind, "live disks")?;
-    refuse(target.check(&report.question()));
-    let mut source = asked.watch(&target, &*report)?;
-    Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
+    let over = Over::Live(Devices {
+        knows: target.knows(),
+        layer,
+        names: target.names(layer),
+    });
+    let report = refuse(asked.filtered(&over));
+    let files = files(asked, "live disks")?;
+    let question = report.question();
+    refuse(target.check(&question));
+    let mut source = match kind {
+        ReportKind::Observe(args) => observe::watch(args, &target, &*report)?,
+        _ => target.watch(&question, &report.schedule())?,
+    };
+    Showing::new(report, Stdout::new(Format::of(asked)), files).run(&mut *source)
 }
 
 /// The recording that another process is making of live disks, if there is one. Without such a recording,
@@ -120,22 +102,31 @@ fn recording_of(target: &Target, period: &PeriodArgs) -> anyhow::Result<Option<P
 
 /// Shows a report over a recording.
 fn show_recorded(
-    kind: &ReportKind,
+    asked: &dyn ReportRequest,
     period: &PeriodArgs,
     recording: &Path,
     names: &[String],
 ) -> anyhow::Result<()> {
-    let asked = asked(kind);
-    let question = refuse(asked.report(Over::Simulation)).question();
+    let question = refuse(asked.report(&Over::Simulation)).question();
     let recorded = Recorded::open(recording, names)?.part(period)?;
-    let layers = asked.layers(question.layers(), &recorded);
+    let layers = asked.layers(question.layers(), &recorded.layers());
     let parts = refuse(recorded.on_each(&layers));
     let first = parts.first().unwrap_or(&recorded);
-    let report = refuse(asked.filtered(Over::Recorded(first)));
-    let files = files(kind, "a recording")?;
+    let over = Over::Recorded(Devices {
+        knows: first.knows(),
+        layer: first.layer(),
+        names: first.names().to_vec(),
+    });
+    let report = refuse(asked.filtered(&over));
+    let files = files(asked, "a recording")?;
     let question = report.question();
     parts.iter().for_each(|part| refuse(part.check(&question)));
     recorded.tell_kernels(&layers);
     let mut source = watch_recorded(&parts, &question, &report.schedule())?;
-    Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
+    Showing::new(report, Stdout::new(Format::of(asked)), files).run(&mut *source)
+}
+
+/// Returns the parsed value, or ends the program with the parser's error.
+fn refuse<T>(parsed: Result<T, ParseError>) -> T {
+    parsed.unwrap_or_else(|error| usage(&error))
 }

@@ -5,104 +5,61 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dashpot_api::kernel_recording_link;
 use dashpot_cli::KeepArgs;
-use dashpot_cli::reports::{DeviceArgs, ObserveArgs, OutputArgs, PeriodArgs};
+use dashpot_cli::reports::DeviceArgs;
 use dashpot_commands::page::{KernelWatch, Page};
 use dashpot_commands::record::Background;
 use dashpot_commands::{PrivateDir, Scraper, say_ready};
 use dashpot_daemon::metrics::{KernelMetrics, KernelTotals};
-use dashpot_engine::Duration;
 use dashpot_export::complain;
-use dashpot_observe::{Layer, Seen};
-use dashpot_report::observe::ObserveReport;
+use dashpot_observe::Seen;
+use dashpot_report::asked::ReportRequest;
+use dashpot_report::observe::ObserveArgs;
 use dashpot_report::report::Report;
-use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
-use dashpot_sources::{Recorded, Source, Target};
+use dashpot_rules::{Address, Listen};
+use dashpot_sources::{Source, Target};
 
-use super::asked::{Over, ReportRequest, needs_recording};
+/// `observe` watches the kernel's disks, and never a daemon's.
+pub(super) fn target(devices: DeviceArgs) -> anyhow::Result<Target> {
+    let kernels = DeviceArgs {
+        kernel: true,
+        ..devices
+    };
+    Target::find(None, &kernels)
+}
 
-impl ReportRequest for ObserveArgs {
-    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        self.page_at.check(self.page, self.metrics.is_some())?;
-        needs_recording(over, &self.period)?;
-        if matches!(over, Over::Recorded(_)) && Background::asked(&self.background).is_some() {
-            return Err(ParseError::new(
-                "--record cannot be used with the past of a recording: leave one out",
-            ));
-        }
-        let (_, pace) = self.split()?;
-        Ok(Box::new(ObserveReport {
-            layer: match over {
-                Over::Recorded(recorded) => recorded.layer(),
-                Over::Live(_) | Over::Simulation => Layer::Disk,
-            },
-            schedule: over.schedule(&pace, SECOND),
-            wide: self.wide,
-        }))
-    }
-
-    fn devices(&self) -> Result<DeviceArgs, ParseError> {
-        Ok(DeviceArgs::named(self.split()?.0))
-    }
-
-    fn period(&self) -> Option<&PeriodArgs> {
-        Some(&self.period)
-    }
-
-    fn output(&self) -> &OutputArgs {
-        &self.output
-    }
-
-    /// If a recording has both a daemon's disks and the kernel's, `observe` is about the kernel's.
-    fn layers(&self, live: &[Layer], recorded: &Recorded) -> Vec<Layer> {
-        if recorded.layers().contains(&Layer::Kernel) {
-            vec![Layer::Kernel]
-        } else {
-            live.to_vec()
-        }
-    }
-
-    /// `observe` watches the kernel's disks, and never a daemon's.
-    fn target(&self, _: Option<&ApiAddress>) -> anyhow::Result<Target> {
-        let device = DeviceArgs {
-            kernel: true,
-            ..self.devices()?
-        };
-        Target::find(None, &device)
-    }
-
-    fn watch<'a>(
-        &self,
-        target: &'a Target,
-        report: &dyn Report,
-    ) -> anyhow::Result<Box<dyn Source + 'a>> {
-        let totals = Arc::new(Mutex::new(KernelTotals::default()));
-        let mut private = None;
-        // Begin to listen before the watch begins, so that the user learns at once if the address is in use.
-        let scraper = match &self.metrics {
-            Some(listen) => Some(scraper(listen, self, &totals, &mut private)?),
-            None => None,
-        };
-        let recording = match Background::asked(&self.background) {
-            Some((root, kept)) => Some(record(self, root, kept)?),
-            None => None,
-        };
-        let page = if self.page { Some(page(self)?) } else { None };
-        let source = target.watch(&report.question(), &report.schedule())?;
-        say_ready();
-        Ok(Box::new(Counted {
-            source,
-            totals,
-            _scraper: scraper,
-            _private: private,
-            _recording: recording,
-            _page: page,
-        }))
-    }
+/// Watches the disks, and also starts what the options ask for.
+pub(super) fn watch<'a>(
+    args: &ObserveArgs,
+    target: &'a Target,
+    report: &dyn Report,
+) -> anyhow::Result<Box<dyn Source + 'a>> {
+    let totals = Arc::new(Mutex::new(KernelTotals::default()));
+    let mut private = None;
+    // Begin to listen before the watch begins, so that the user learns at once if the address is in use.
+    let scraper = match &args.metrics {
+        Some(listen) => Some(scraper(listen, args, &totals, &mut private)?),
+        None => None,
+    };
+    let recording = match Background::asked(&args.background) {
+        Some((root, kept)) => Some(record(args, root, kept)?),
+        None => None,
+    };
+    let page = if args.page { Some(page(args)?) } else { None };
+    let source = target.watch(&report.question(), &report.schedule())?;
+    say_ready();
+    Ok(Box::new(Counted {
+        source,
+        totals,
+        _scraper: scraper,
+        _private: private,
+        _recording: recording,
+        _page: page,
+    }))
 }
 
 /// The page, and the watch that feeds it.
 fn page(args: &ObserveArgs) -> anyhow::Result<(Page, KernelWatch)> {
-    let (watch, memory) = KernelWatch::start(args.target(None)?)?;
+    let (watch, memory) = KernelWatch::start(target(args.shared().devices?)?)?;
     let page = Page::start(&args.page_at, memory)?;
     complain(format_args!("page  {}", page.url));
     Ok((page, watch))
@@ -111,7 +68,7 @@ fn page(args: &ObserveArgs) -> anyhow::Result<(Page, KernelWatch)> {
 /// The recording of the same I/Os.
 fn record(args: &ObserveArgs, root: &Path, kept: &KeepArgs) -> anyhow::Result<Background> {
     let args = args.clone();
-    let find = move || args.target(None);
+    let find = move || target(args.shared().devices?);
     Background::start(root, kept, kernel_recording_link(), find)
 }
 
@@ -135,9 +92,6 @@ impl Source for Counted<'_> {
         Ok(seen)
     }
 }
-
-/// The default interval for live disks.
-const SECOND: Duration = Duration::from_secs(1);
 
 fn scraper(
     listen: &Listen,

@@ -3,12 +3,12 @@
 use dashpot_export::complain_lines;
 use dashpot_output::screen::{self, surface_of_simulation};
 use dashpot_output::{print, print_drawn, print_json};
+use dashpot_report::asked::ReportRequest;
 use dashpot_report::report::{Page, Pages, Rows};
 use dashpot_text::surface::Surface;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::asked::Format;
 use super::flat::{Flat, flat};
 
 /// A place that takes a report's pages.
@@ -26,6 +26,31 @@ pub(crate) trait Out {
 
     /// Takes the next pages.
     fn put(&mut self, pages: &Pages) -> anyhow::Result<()>;
+}
+
+/// The format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    /// A line of JSON for each page.
+    JsonLines,
+    /// Comma-separated values: one line of column names, and then a line for each row of each page.
+    Csv,
+    /// Indented JSON, for a report of one interval.
+    Json,
+}
+
+impl Format {
+    /// The format that the user asks for.
+    pub(crate) fn of(asked: &dyn ReportRequest) -> Format {
+        let output = asked.shared().output;
+        match (output.json, output.csv) {
+            (true, _) if asked.is_one_document() => Format::Json,
+            (true, _) => Format::JsonLines,
+            (false, true) => Format::Csv,
+            (false, false) => Format::Text,
+        }
+    }
 }
 
 /// Standard output, in a format.

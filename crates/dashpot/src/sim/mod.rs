@@ -1,5 +1,6 @@
 //! `sim`: simulates labs under the virtual clock, one after another.
 
+mod args;
 mod charts;
 mod events;
 mod outcome;
@@ -21,8 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
-use dashpot_cli::reports::ReportKind;
-use dashpot_cli::{ReportWords, SimArgs, Speed};
+use dashpot_cli::Speed;
 use dashpot_commands::page::play;
 use dashpot_commands::{INTERRUPTED, stop_on_signals};
 use dashpot_export::complain;
@@ -32,6 +32,7 @@ use dashpot_rules::ParseError;
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 
+pub(crate) use self::args::{ReportWords, SimArgs};
 use self::events::EventsFile;
 use self::outcome::Outcome;
 use self::run::run;
@@ -87,17 +88,9 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
 /// Refuses options that make no sense together.
 fn check(args: &SimArgs) -> Result<(), ParseError> {
     args.page_at.check(args.page, false)?;
-    let has_svg = |report: &ReportWords| match &report.kind {
-        ReportKind::Heatmap(args) => args.svg.is_some(),
-        _ => false,
-    };
     let has_file = |report: &ReportWords| {
-        crate::reports::asked(&report.kind)
-            .output()
-            .file
-            .html
-            .is_some()
-            || has_svg(report)
+        let asked = report.kind.asked();
+        asked.svg().is_some() || asked.shared().output.file.html.is_some()
     };
     let is_alone = args.labs.len() <= 1;
     if args.events.is_some() && !is_alone {

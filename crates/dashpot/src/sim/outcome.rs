@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use dashpot_cli::SimArgs;
 use dashpot_output::screen::room;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::SimArgs;
 use super::run::Run;
 use super::series::Series;
 use super::summary::Summary;

@@ -4,16 +4,17 @@
 use std::cell::RefCell;
 
 use anyhow::Context;
-use dashpot_cli::ReportWords;
-use dashpot_cli::reports::ReportKind;
 use dashpot_engine::Instant;
+use dashpot_report::ReportKind;
+use dashpot_report::asked::Over;
 use dashpot_rules::ParseError;
 use dashpot_sources::Source;
 use serde_json::Value;
 
+use super::ReportWords;
 use super::source::SimSource;
 use super::stage::Stage;
-use crate::reports::{Format, Kept, Over, Showing, asked, files};
+use crate::reports::{Format, Kept, Showing, files};
 
 /// The output of a report.
 pub(super) struct Output<'a> {
@@ -37,11 +38,12 @@ pub(super) fn check(words: &ReportWords) -> Result<(), ParseError> {
 }
 
 fn check_kind(kind: &ReportKind) -> Result<(), ParseError> {
-    let asked = asked(kind);
-    let report = asked.filtered(Over::Simulation)?;
+    let asked = kind.asked();
+    let shared = asked.shared();
+    let report = asked.filtered(&Over::Simulation)?;
     let why = match kind {
-        _ if asked.devices()?.kernel => "-k means the kernel's disks; a simulation has its own",
-        _ if asked.format() != Format::Text => {
+        _ if shared.devices?.kernel => "-k means the kernel's disks; a simulation has its own",
+        _ if Format::of(asked) != Format::Text => {
             "a report takes no --json here: give it to 'dashpot sim' itself"
         }
         _ if report.question().past.is_some() => {
@@ -85,14 +87,14 @@ impl<'w, 's, 'e> Running<'w, 's, 'e> {
         words: &'w ReportWords,
         stage: &'s RefCell<Stage<'e>>,
     ) -> anyhow::Result<Running<'w, 's, 'e>> {
-        let asked = asked(&words.kind);
-        let report = asked.filtered(Over::Simulation)?;
-        let names = asked.devices()?.devices;
+        let asked = words.kind.asked();
+        let report = asked.filtered(&Over::Simulation)?;
+        let names = asked.shared().devices?.devices;
         let source = SimSource::new(report.question(), &report.schedule(), names, stage)?;
         let mut showing = Showing::new(
             report,
             Kept::new(&words.words),
-            files(&words.kind, "a simulation")?,
+            files(asked, "a simulation")?,
         );
         showing.open()?;
         Ok(Running {

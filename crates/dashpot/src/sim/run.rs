@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
-use dashpot_cli::ReportWords;
 use dashpot_sim::Simulation;
 use dashpot_sources::simulated::PoolSnapshot;
 
+use super::ReportWords;
 use super::events::EventsFile;
 use super::reports::{Output, show_all};
 use super::stage::Stage;

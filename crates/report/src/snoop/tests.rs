@@ -5,9 +5,7 @@ use dashpot_observe::{Facts, FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 use dashpot_text::table::Room;
 use expect_test::expect;
 
-use super::columns::{Wait, of_kernel, of_zios};
-use super::json;
-use super::table::Table;
+use super::{Table, Wait, line as json_line, of_kernel, of_zios};
 
 const MS: u64 = 1_000_000;
 /// A terminal of 80 columns.
@@ -207,7 +205,7 @@ fn narrow_lines_fit_80_columns() {
 
 #[test]
 fn a_line_of_json_has_its_moment() {
-    let json = |io| serde_json::to_string(&json::line(&at(7, io))).expect("JSON");
+    let json = |io| serde_json::to_string(&json_line(&at(7, io))).expect("JSON");
     expect![[r#"{"at_ns":7,"arrived_ns":0,"class":null,"client":"uid=1000 pid=4711","depth":1,"device":"c1t1d0","ended_ns":30017300,"error":null,"fua":false,"lane":0,"length_bytes":4096,"offset_bytes":8192,"op":"read","rule":3,"total_ns":30017300,"txg_syncing":null,"waits":{"hold_ns":30000000,"lateness_ns":16000,"queue_ns":0,"recv_ns":0,"reply_ns":0,"store_ns":1300,"suspend_ns":0,"throttle_ns":0}}"#]].assert_eq(&json(held()));
     expect![[r#"{"at_ns":7,"bytes":16384,"cgroup":"/db","device":"vda","device_ns":3000000,"error":null,"inode":null,"merged":1,"pid":4711,"process":"postgres","queue_ns":2000000,"requeued":0,"rwbs":"WS","sector":123456789,"thread":"io-1","tid":4712,"total_ns":5000000}"#]].assert_eq(&json(io()));
 }

@@ -43,9 +43,12 @@ impl DeviceArgs {
     }
 }
 
-/// The pools of a report, and its pace.
+/// The pools of a report, its pace, and its formats.
 #[derive(Args, Clone, Debug)]
 pub struct PoolArgs {
+    /// The formats and the HTML file.
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Pools, then an interval and a count: [POOL]... [interval [count]]
     #[arg(value_name = "POOL|interval")]
     words: Vec<String>,
@@ -187,7 +190,7 @@ impl LayersArgs {
 /// Splits words into devices, an interval and a count. The interval is the first word that begins with a
 /// digit and has no comma (a comma means a device's number). A disk whose name begins with a digit needs
 /// `-d`.
-pub(super) fn split_words(words: &[String]) -> Result<(&[String], Pace), ParseError> {
+pub fn split_words(words: &[String]) -> Result<(&[String], Pace), ParseError> {
     // A negative number counts as the interval, so that the error message is about the interval.
     let begins = |word: &String| {
         word.trim_start_matches('-')

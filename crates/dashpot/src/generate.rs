@@ -8,10 +8,12 @@ use anyhow::Context;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use dashpot_cli::{Cli, ManArgs};
+use dashpot_cli::ManArgs;
+
+use crate::command_line::Cli;
 
 /// Writes a man page for each command into a directory.
-pub fn man(args: &ManArgs) -> anyhow::Result<()> {
+pub(super) fn man(args: &ManArgs) -> anyhow::Result<()> {
     write_man_pages(&args.dir).with_context(|| {
         let dir = args.dir.display();
         format!("man pages cannot be written to '{dir}': name a directory that you may write to")
@@ -64,7 +66,7 @@ fn with_usage(mut command: Command) -> Command {
 
 /// The completion script of a shell. This function makes the script in memory, because clap's generator
 /// panics if it cannot write, for example into a closed pipe.
-pub fn completions(shell: Shell) -> String {
+pub(super) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "dashpot", &mut script);
     String::from_utf8_lossy(&script).into_owned()

@@ -1,6 +1,6 @@
 use clap::{CommandFactory, Parser};
 
-use crate::Cli;
+use super::{Cli, Command};
 
 const LINES_MAX: usize = 40;
 
@@ -46,7 +46,7 @@ fn the_lines_below_the_options_are_as_they_were_written() {
 fn help(words: &str, flag: &str) -> String {
     // zinject prints its own help.
     if words == "dashpot zinject" {
-        return crate::zinject_help(Cli::command());
+        return dashpot_cli::zinject_help(Cli::command());
     }
     parse(&format!("{words} {flag}"))
         .expect_err(words)
@@ -168,7 +168,7 @@ fn observe_takes_devices_as_other_reports_do() {
 #[test]
 fn iostat_takes_what_sysstat_takes() {
     let split = |line: &str| match parse(line).expect(line).command {
-        crate::Command::Report(crate::reports::ReportKind::Iostat(args)) => {
+        Command::Report(dashpot_report::ReportKind::Iostat(args)) => {
             let (device, pace) = args.split().expect(line);
             let interval = pace
                 .interval
@@ -199,7 +199,7 @@ fn iostat_takes_what_sysstat_takes() {
 #[test]
 fn zinject_keeps_its_flags_for_itself() {
     let words = |line: &str| match parse(line).expect(line).command {
-        crate::Command::Zinject(zinject) => zinject.words.join(" "),
+        Command::Zinject(zinject) => zinject.words.join(" "),
         other => panic!("{other:?}"),
     };
     assert_eq!(words("dashpot zinject"), "");

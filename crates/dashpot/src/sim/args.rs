@@ -4,12 +4,10 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
+use dashpot_cli::{NoApi, PageArgs, Speed, parse_speed};
 use dashpot_engine::Duration;
+use dashpot_report::ReportKind;
 use dashpot_rules::{ParseError, parse_seed, parse_span, parse_wait};
-
-use crate::no_api::NoApi;
-use crate::page::{PageArgs, Speed, parse_speed};
-use crate::reports::ReportKind;
 
 /// Simulate labs: hours of disk time in seconds, repeatably
 #[derive(Args, Debug)]
@@ -28,65 +26,65 @@ Example: two throttles beside each other, in numbers and in a picture
   dashpot sim legacy.toml openzfs.toml --chart .
 Example: the queues of the pools, second by second
   dashpot sim lab.toml --report 'zpool-iostat -q 1' --report txgs")]
-pub struct SimArgs {
+pub(crate) struct SimArgs {
     /// Lab files; several are compared
     #[arg(required_unless_present_any = ["swarm", "tunables"], value_name = "LAB")]
-    pub labs: Vec<PathBuf>,
+    pub(crate) labs: Vec<PathBuf>,
     /// Simulate this long, instead of the lab's time [60s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
-    pub lasts: Option<Duration>,
+    pub(crate) lasts: Option<Duration>,
     /// Ignore calls before this time [the lab's; else 0s]
     #[arg(long, value_name = "TIME", value_parser = parse_wait)]
     #[arg(allow_hyphen_values = true)]
-    pub warmup: Option<Duration>,
+    pub(crate) warmup: Option<Duration>,
     /// Seed of all draws, instead of the lab's [1]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// A report in place of the summary; may be repeated
     #[arg(long = "report", value_name = "WORDS", value_parser = parse_report)]
-    pub reports: Vec<ReportWords>,
+    pub(crate) reports: Vec<ReportWords>,
     /// Write a line for each zio of one lab to this file
     #[arg(long, value_name = "FILE.csv")]
-    pub events: Option<PathBuf>,
+    pub(crate) events: Option<PathBuf>,
     /// Write latency*.svg and series.svg to this directory
     #[arg(long, value_name = "DIR")]
-    pub chart: Option<PathBuf>,
+    pub(crate) chart: Option<PathBuf>,
     /// Check contents and invariants at every step (slow)
     #[arg(long)]
-    pub check: bool,
+    pub(crate) check: bool,
     /// Simulate and check this many random labs instead
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "reports", "events", "chart", "check", "json"])]
-    pub swarm: Option<u64>,
+    pub(crate) swarm: Option<u64>,
     /// List the tunables of a lab's [pool.NAME] instead
     #[arg(long)]
     #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "seed", "reports", "events", "chart", "check", "swarm"])]
-    pub tunables: bool,
+    pub(crate) tunables: bool,
     /// Show one lab in the browser, until Ctrl-C
     #[arg(long)]
     #[arg(conflicts_with_all = ["reports", "events", "chart", "swarm", "tunables", "json"])]
-    pub page: bool,
+    pub(crate) page: bool,
     /// Multiple of the wall clock's speed, or max [1]
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, requires = "page")]
-    pub speed: Option<Speed>,
+    pub(crate) speed: Option<Speed>,
     /// The address and the host names of the page.
     #[command(flatten)]
-    pub page_at: PageArgs,
+    pub(crate) page_at: PageArgs,
     /// Print JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
     _no_api: NoApi,
 }
 
 /// A report, with the words that ask for it on the command line.
 #[derive(Clone, Debug)]
-pub struct ReportWords {
+pub(crate) struct ReportWords {
     /// The words that the user typed for the report.
-    pub words: String,
+    pub(crate) words: String,
     /// The report, and its options.
-    pub kind: ReportKind,
+    pub(crate) kind: ReportKind,
 }
 
 /// A parser for the words of a report in one string.
