@@ -1,72 +1,174 @@
-//! The dimensions of I/Os: the facts by which a question selects I/Os or breaks them down.
+//! The dimensions of I/Os: the facts by which a question selects I/Os or breaks them down, each in one row of one
+//! table.
 
+use dashpot_engine::Waits;
 use dashpot_rules::{ParseError, nearest};
 use serde::{Serialize, Serializer};
 
 use super::container::container;
 use super::facts::Fact;
-use super::finished::{FinishedIo, IoWaits};
+use super::finished::FinishedIo;
 use super::kind::Kind;
 use super::layer::Layer;
 use super::value::{Unit, Value};
 
-/// A fact about an I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dimension {
+/// Defines [`Dimension`] from its rows, in the order in which lists show them; `facts` stands for the rows of
+/// [`Fact`]. A row has the word on the command line, the unit, the sources that know it, the meaning, and the value
+/// that an I/O has.
+macro_rules! dimensions {
+    (
+        $($(#[$about:meta])+ $name:ident = $row:expr, $io:ident => $value:expr;)+
+        facts;
+        $($(#[$later_about:meta])+ $later:ident = $later_row:expr, $later_io:ident => $later_value:expr;)+
+    ) => {
+        /// A fact about an I/O.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Dimension {
+            $($(#[$about])+ $name,)+
+            /// One of the facts that only zios have.
+            Fact(Fact),
+            $($(#[$later_about])+ $later,)+
+        }
+
+        const BEFORE_FACTS: &[Dimension] = &[$(Dimension::$name,)+];
+        const AFTER_FACTS: &[Dimension] = &[$(Dimension::$later,)+];
+
+        impl Dimension {
+            const fn row(self) -> Row {
+                match self {
+                    $(Dimension::$name => $row,)+
+                    Dimension::Fact(fact) => {
+                        let row = fact.row();
+                        Row::new(row.word, row.unit, ZIOS, row.meaning)
+                    }
+                    $(Dimension::$later => $later_row,)+
+                }
+            }
+
+            /// The value that an I/O has in this dimension. `None` if the source does not know it, or if the
+            /// I/O has none: most I/Os have no error, for example.
+            pub fn of(self, io: &FinishedIo) -> Option<Value<'_>> {
+                Some(match self {
+                    $(Dimension::$name => { let $io = io; $value })+
+                    Dimension::Fact(fact) => fact.value(&io.facts)?,
+                    $(Dimension::$later => { let $later_io = io; $later_value })+
+                })
+            }
+        }
+    };
+}
+
+dimensions! {
     /// The name of the I/O's device.
-    Device,
+    Device = Row::new("device", Unit::Name, ALL, "the disk or volume"), io => Value::Name(&io.device);
     /// The operation, in dashpot's words.
-    Op,
+    Op = Row::new("op", Unit::Name, ALL, "read, write, flush, trim, zero, cache, other"),
+        io => Value::Name(io.kind.word());
     /// The operation in the kernel's letters, or in dashpot's words if the source has no letters.
-    Type,
+    Type = Row::new("type", Unit::Name, ALL, "the operation in the kernel's letters"),
+        io => Value::Name(io.letters.as_deref().unwrap_or(io.kind.word()));
     /// `yes` for a write that must be durable before its reply.
-    Fua,
+    Fua = Row::new("fua", Unit::Name, ALL, "yes: a write to be durable before its reply"),
+        io => Value::Name(if io.fua { "yes" } else { "no" });
     /// The client that sent the I/O to dashpot.
-    Client,
+    Client = Row::new("client", Unit::Name, ZIOS, "the client that sent it to dashpot"),
+        io => Value::Name(io.client()?);
     /// The name of the process that asked the kernel for the I/O.
-    Process,
+    Process = Row::new("process", Unit::Name, KERNEL, "the process that asked the kernel"),
+        io => Value::Name(io.who.as_ref()?.process(io.kind)?);
     /// The id of the process that asked the kernel for the I/O.
-    Pid,
+    Pid = Row::new("pid", Unit::Count, KERNEL, "the id of that process"),
+        io => Value::Number(u64::try_from(io.thread()?.pid?).ok()?);
     /// The name of the thread, in that process, that asked the kernel for the I/O.
-    Thread,
+    Thread = Row::new("thread", Unit::Name, KERNEL, "the thread of that process that asked"),
+        io => Value::Name(io.who.as_ref()?.thread_name(io.kind)?);
     /// The id of the thread that asked the kernel for the I/O.
-    Tid,
+    Tid = Row::new("tid", Unit::Count, KERNEL, "the id of that thread"),
+        io => Value::Number(u64::try_from(io.thread()?.tid?).ok()?);
     /// The cgroup of the process that asked for the I/O.
-    Cgroup,
+    Cgroup = Row::new("cgroup", Unit::Name, KERNEL, "the cgroup of that process"),
+        io => Value::Name(io.who.as_ref()?.cgroup(io.kind)?);
     /// The container or the systemd unit of the cgroup, as far as the cgroup's path shows.
-    Container,
+    Container = Row::new("container", Unit::Name, KERNEL, "the container or the unit of that cgroup"),
+        io => Value::Name(container(io.who.as_ref()?.cgroup(io.kind)?));
     /// The I/O's length.
-    Size,
+    Size = Row::new("size", Unit::Bytes, ALL, "its length"), io => Value::Number(io.length_bytes);
     /// The I/O's first byte.
-    Offset,
+    Offset = Row::new("offset", Unit::Bytes, ALL, "its first byte on the device"),
+        io => Value::Number(io.offset_bytes);
     /// How many I/Os the device had in flight when this I/O arrived, including this I/O.
-    Depth,
+    Depth = Row::new("depth", Unit::Count, ZIOS, "I/Os at the device when it arrived"),
+        io => Value::Number(io.depth?.into());
     /// The I/O's time at the device.
-    Latency,
+    Latency = Row::new("latency", Unit::Time, ALL, "the time at the device"),
+        io => Value::Number(io.at_device_ns());
     /// The time from the I/O's arrival until its end.
-    Total,
+    Total = Row::new("total", Unit::Time, ALL, "from arrival until it ended"),
+        io => Value::Number(io.known_total_ns()?);
     /// The wait for the I/O's payload.
-    Recv,
-    /// The wait for the pool's throttle.
-    Throttle,
+    Recv = Row::new("recv", Unit::Time, ZIOS, "the wait for its payload"),
+        io => Value::Number(waits(io)?.recv.as_nanos());
+    /// The wait for the pool's throttle. Only a pool has one.
+    Throttle = Row::new("throttle", Unit::Time, ZIOS, "the wait for its pool's throttle"),
+        io => Value::Number(waits(io).filter(|_| io.layer == Layer::Volume)?.throttle.as_nanos());
     /// The wait in a queue.
-    Queue,
+    Queue = Row::new("queue", Unit::Time, ALL, "the wait in a queue"),
+        io => Value::Number(io.waits.in_queue_ns()?);
     /// The wait while the disk was suspended.
-    Suspend,
+    Suspend = Row::new("suspend", Unit::Time, ZIOS, "the wait for a suspended disk"),
+        io => Value::Number(waits(io)?.suspend.as_nanos());
     /// The time in the store.
-    Store,
+    Store = Row::new("store", Unit::Time, ZIOS, "the time in the store"),
+        io => Value::Number(io.in_store_ns()?);
     /// The time for which rules held the I/O.
-    Hold,
+    Hold = Row::new("hold", Unit::Time, ZIOS, "the time for which rules held it"),
+        io => Value::Number(waits(io)?.hold.as_nanos());
     /// The lateness of the reply, which is dashpot's own error.
-    Late,
+    Late = Row::new("late", Unit::Time, ZIOS, "dashpot's own error"),
+        io => Value::Number(waits(io)?.lateness.as_nanos());
     /// The wait until the client took the reply.
-    Reply,
-    /// One of the facts that only zios have.
-    Fact(Fact),
+    Reply = Row::new("reply", Unit::Time, ZIOS, "until the client took the reply"),
+        io => Value::Number(waits(io)?.reply.as_nanos());
+    facts;
     /// The inode of the file, if the I/O is a program's call that syncs a file.
-    Inode,
+    Inode = Row::new("inode", Unit::Count, KERNEL, "the file that the call synced"),
+        io => Value::Number(io.inode?);
     /// The error with which the I/O ended.
-    Error,
+    Error = Row::new("error", Unit::Name, ALL, "the error that it ended with, EIO"),
+        io => Value::Name(io.error.as_deref()?);
+}
+
+/// The words for a dimension, and the sources that know it.
+struct Row {
+    word: &'static str,
+    unit: Unit,
+    known_by: &'static [Knows],
+    meaning: &'static str,
+}
+
+const ALL: &[Knows] = &[Knows::Zios, Knows::Kernel];
+const ZIOS: &[Knows] = &[Knows::Zios];
+const KERNEL: &[Knows] = &[Knows::Kernel];
+
+impl Row {
+    const fn new(
+        word: &'static str,
+        unit: Unit,
+        known_by: &'static [Knows],
+        meaning: &'static str,
+    ) -> Row {
+        Row {
+            word,
+            unit,
+            known_by,
+            meaning,
+        }
+    }
+}
+
+/// The waits of a zio.
+fn waits(io: &FinishedIo) -> Option<&Waits> {
+    io.waits.zio()
 }
 
 /// The kind of source of I/Os, which decides which facts are known.
@@ -90,27 +192,21 @@ impl Knows {
     }
 }
 
-/// The word, the unit and the meaning of a dimension.
-struct Row {
-    word: &'static str,
-    unit: Unit,
-    meaning: &'static str,
-}
-
 impl Dimension {
     /// All dimensions, in the order in which lists show them.
-    pub const ALL: [Dimension; COUNT] = {
-        let lists = [FIRST, &Dimension::WAITS, &FACTS, LAST];
-        let mut all = [Dimension::Error; COUNT];
-        let (mut at, mut list) = (0, 0);
-        while list < lists.len() {
-            let mut own = 0;
-            while own < lists[list].len() {
-                all[at] = lists[list][own];
-                own += 1;
-                at += 1;
-            }
-            list += 1;
+    pub const ALL: [Dimension; BEFORE_FACTS.len() + Fact::ALL.len() + AFTER_FACTS.len()] = {
+        let mut all = [Dimension::Error; BEFORE_FACTS.len() + Fact::ALL.len() + AFTER_FACTS.len()];
+        let (facts, after) = (BEFORE_FACTS.len(), BEFORE_FACTS.len() + Fact::ALL.len());
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = if at < facts {
+                BEFORE_FACTS[at]
+            } else if at < after {
+                Dimension::Fact(Fact::ALL[at - facts])
+            } else {
+                AFTER_FACTS[at - after]
+            };
+            at += 1;
         }
         all
     };
@@ -138,62 +234,6 @@ impl Dimension {
             .ok_or_else(|| ParseError::new(format!("there is no '{word}': {}", remedy(word))))
     }
 
-    fn row(self) -> Row {
-        let (word, unit, meaning) = match self {
-            Dimension::Device => ("device", Unit::Name, "the disk or volume"),
-            Dimension::Op => (
-                "op",
-                Unit::Name,
-                "read, write, flush, trim, zero, cache, other",
-            ),
-            Dimension::Type => ("type", Unit::Name, "the operation in the kernel's letters"),
-            Dimension::Fua => (
-                "fua",
-                Unit::Name,
-                "yes: a write to be durable before its reply",
-            ),
-            Dimension::Client => ("client", Unit::Name, "the client that sent it to dashpot"),
-            Dimension::Process => ("process", Unit::Name, "the process that asked the kernel"),
-            Dimension::Pid => ("pid", Unit::Count, "the id of that process"),
-            Dimension::Thread => (
-                "thread",
-                Unit::Name,
-                "the thread of that process that asked",
-            ),
-            Dimension::Tid => ("tid", Unit::Count, "the id of that thread"),
-            Dimension::Cgroup => ("cgroup", Unit::Name, "the cgroup of that process"),
-            Dimension::Container => (
-                "container",
-                Unit::Name,
-                "the container or the unit of that cgroup",
-            ),
-            Dimension::Size => ("size", Unit::Bytes, "its length"),
-            Dimension::Offset => ("offset", Unit::Bytes, "its first byte on the device"),
-            Dimension::Depth => ("depth", Unit::Count, "I/Os at the device when it arrived"),
-            Dimension::Latency => ("latency", Unit::Time, "the time at the device"),
-            Dimension::Total => ("total", Unit::Time, "from arrival until it ended"),
-            Dimension::Recv => ("recv", Unit::Time, "the wait for its payload"),
-            Dimension::Throttle => ("throttle", Unit::Time, "the wait for its pool's throttle"),
-            Dimension::Queue => ("queue", Unit::Time, "the wait in a queue"),
-            Dimension::Suspend => ("suspend", Unit::Time, "the wait for a suspended disk"),
-            Dimension::Store => ("store", Unit::Time, "the time in the store"),
-            Dimension::Hold => ("hold", Unit::Time, "the time for which rules held it"),
-            Dimension::Late => ("late", Unit::Time, "dashpot's own error"),
-            Dimension::Reply => ("reply", Unit::Time, "until the client took the reply"),
-            Dimension::Fact(fact) => {
-                let row = fact.row();
-                (row.word, row.unit, row.meaning)
-            }
-            Dimension::Inode => ("inode", Unit::Count, "the file that the call synced"),
-            Dimension::Error => ("error", Unit::Name, "the error that it ended with, EIO"),
-        };
-        Row {
-            word,
-            unit,
-            meaning,
-        }
-    }
-
     /// The dimension's word on the command line.
     pub fn word(self) -> &'static str {
         self.row().word
@@ -207,6 +247,11 @@ impl Dimension {
     /// The unit of the dimension's values.
     pub fn unit(self) -> Unit {
         self.row().unit
+    }
+
+    /// Whether a source knows the dimension.
+    pub fn is_known(self, knows: Knows) -> bool {
+        self.row().known_by.contains(&knows)
     }
 
     /// Whether the dimension is about the thread that asked for the I/O. The probe knows that thread only if
@@ -228,61 +273,6 @@ impl Dimension {
         matches!(self, Dimension::Cgroup | Dimension::Container)
     }
 
-    /// Whether a source knows the dimension.
-    pub fn is_known(self, knows: Knows) -> bool {
-        match self {
-            Dimension::Process
-            | Dimension::Pid
-            | Dimension::Thread
-            | Dimension::Tid
-            | Dimension::Cgroup
-            | Dimension::Container
-            | Dimension::Inode => knows == Knows::Kernel,
-            Dimension::Client
-            | Dimension::Depth
-            | Dimension::Recv
-            | Dimension::Throttle
-            | Dimension::Suspend
-            | Dimension::Store
-            | Dimension::Hold
-            | Dimension::Late
-            | Dimension::Reply
-            | Dimension::Fact(_) => knows == Knows::Zios,
-            _ => true,
-        }
-    }
-
-    /// The value that an I/O has in this dimension. `None` if the source does not know it, or if the I/O has
-    /// none: most I/Os have no error, for example.
-    pub fn of(self, io: &FinishedIo) -> Option<Value<'_>> {
-        let who = io.who.as_ref();
-        Some(match self {
-            Dimension::Device => Value::Name(&io.device),
-            Dimension::Op => Value::Name(io.kind.word()),
-            Dimension::Type => {
-                let letters = io.letters.as_deref();
-                Value::Name(letters.unwrap_or(io.kind.word()))
-            }
-            Dimension::Fua => Value::Name(if io.fua { "yes" } else { "no" }),
-            Dimension::Client => Value::Name(who?.client()?),
-            Dimension::Process => Value::Name(who?.process(io.kind)?),
-            Dimension::Pid => Value::Number(u64::try_from(who?.thread()?.pid?).ok()?),
-            Dimension::Thread => Value::Name(who?.thread_name(io.kind)?),
-            Dimension::Tid => Value::Number(u64::try_from(who?.thread()?.tid?).ok()?),
-            Dimension::Cgroup => Value::Name(who?.cgroup(io.kind)?),
-            Dimension::Container => Value::Name(container(who?.cgroup(io.kind)?)),
-            Dimension::Size => Value::Number(io.length_bytes),
-            Dimension::Offset => Value::Number(io.offset_bytes),
-            Dimension::Depth => Value::Number(io.depth?.into()),
-            Dimension::Latency => Value::Number(io.at_device_ns()),
-            Dimension::Total => Value::Number(io.known_total_ns()?),
-            Dimension::Fact(fact) => fact.value(&io.facts)?,
-            Dimension::Inode => Value::Number(io.inode?),
-            Dimension::Error => Value::Name(io.error.as_deref()?),
-            _ => Value::Number(self.wait_ns(io)?),
-        })
-    }
-
     /// The number that an I/O has in this dimension; `None` if the dimension's values are names, or if
     /// [`Dimension::of`] returns `None`.
     pub fn number(self, io: &FinishedIo) -> Option<u64> {
@@ -290,28 +280,6 @@ impl Dimension {
             Value::Number(number) => Some(number),
             Value::Name(_) => None,
         }
-    }
-
-    fn wait_ns(self, io: &FinishedIo) -> Option<u64> {
-        let waits = match (&io.waits, self) {
-            (IoWaits::Call(_), Dimension::Store) => return None,
-            (IoWaits::Zio(waits) | IoWaits::Call(waits), _) => waits,
-            (IoWaits::Kernel { queue_ns, .. }, Dimension::Queue) => return *queue_ns,
-            (IoWaits::Kernel { .. }, _) => return None,
-        };
-        // Only a pool has a throttle, and only the disks of a pool have a queue.
-        let wait = match self {
-            Dimension::Recv => waits.recv,
-            Dimension::Throttle if io.layer == Layer::Volume => waits.throttle,
-            Dimension::Queue => waits.queue,
-            Dimension::Suspend => waits.suspend,
-            Dimension::Store => waits.store,
-            Dimension::Hold => waits.hold,
-            Dimension::Late => waits.lateness,
-            Dimension::Reply => waits.reply,
-            _ => return None,
-        };
-        Some(wait.as_nanos())
     }
 
     /// The name that a breakdown gives to I/Os without a value.
@@ -324,39 +292,6 @@ impl Dimension {
         }
     }
 }
-
-/// The dimensions before the waits and the facts of zios.
-const FIRST: &[Dimension] = &[
-    Dimension::Device,
-    Dimension::Op,
-    Dimension::Type,
-    Dimension::Fua,
-    Dimension::Client,
-    Dimension::Process,
-    Dimension::Pid,
-    Dimension::Thread,
-    Dimension::Tid,
-    Dimension::Cgroup,
-    Dimension::Container,
-    Dimension::Size,
-    Dimension::Offset,
-    Dimension::Depth,
-    Dimension::Latency,
-    Dimension::Total,
-];
-/// The facts of zios.
-const FACTS: [Dimension; Fact::ALL.len()] = {
-    let mut facts = [Dimension::Error; Fact::ALL.len()];
-    let mut at = 0;
-    while at < facts.len() {
-        facts[at] = Dimension::Fact(Fact::ALL[at]);
-        at += 1;
-    }
-    facts
-};
-/// The dimensions after the facts of zios.
-const LAST: &[Dimension] = &[Dimension::Inode, Dimension::Error];
-const COUNT: usize = FIRST.len() + Dimension::WAITS.len() + FACTS.len() + LAST.len();
 
 impl Serialize for Dimension {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -7,7 +7,7 @@ use dashpot_engine::Waits;
 use super::facts::Facts;
 use super::kind::Kind;
 use super::layer::Layer;
-use super::who::Who;
+use super::who::{Thread, Who};
 
 /// An I/O that a disk, a volume or a device of the kernel has finished. A source leaves out the facts that it
 /// does not know. A source has many I/Os and few names, so the I/Os share the memory of the names.
@@ -110,6 +110,16 @@ impl FinishedIo {
             && self.error == other.error
     }
 
+    /// The client of dashpot that asked for the I/O.
+    pub fn client(&self) -> Option<&str> {
+        self.who.as_ref()?.client()
+    }
+
+    /// The thread of this machine that asked for the I/O.
+    pub fn thread(&self) -> Option<&Thread> {
+        self.who.as_ref()?.thread()
+    }
+
     /// The time from the I/O's beginning until its end. A program's call counts as ended when dashpot lets it
     /// go on.
     pub fn total_ns(&self) -> u64 {
@@ -162,6 +172,14 @@ impl IoWaits {
         match self {
             IoWaits::Zio(waits) | IoWaits::Call(waits) => Some(waits),
             IoWaits::Kernel { .. } => None,
+        }
+    }
+
+    /// The time in a queue, if the source knows it.
+    pub fn in_queue_ns(&self) -> Option<u64> {
+        match self {
+            IoWaits::Zio(waits) | IoWaits::Call(waits) => Some(waits.queue.as_nanos()),
+            IoWaits::Kernel { queue_ns, .. } => *queue_ns,
         }
     }
 

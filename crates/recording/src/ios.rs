@@ -238,7 +238,7 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
         (false, Some(error)) => error,
         (false, None) => OK,
     });
-    push_who(&mut row, io.who.as_ref());
+    push_who(&mut row, io);
     for fact in [Fact::Rule, Fact::Lane, Fact::Class, Fact::Txg] {
         push_fact(&mut row, fact, &io.facts);
     }
@@ -246,7 +246,7 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     push_waits(&mut row, total_ns, &waits);
     row.int(io.merged.into());
     row.int(io.requeued.into());
-    let thread = io.who.as_ref().and_then(Who::thread);
+    let thread = io.thread();
     row.maybe_text(thread.and_then(|own| own.thread.as_deref()));
     row.maybe_int(thread.and_then(|own| own.tid).map(i64::from));
 }
@@ -260,9 +260,9 @@ fn push_fact(row: &mut Row<'_>, fact: Fact, facts: &Facts) {
     }
 }
 
-fn push_who(row: &mut Row<'_>, who: Option<&Who>) {
-    let thread = who.and_then(Who::thread);
-    row.maybe_text(who.and_then(Who::client));
+fn push_who(row: &mut Row<'_>, io: &FinishedIo) {
+    let thread = io.thread();
+    row.maybe_text(io.client());
     row.maybe_text(thread.and_then(|own| own.process.as_deref()));
     row.maybe_int(thread.and_then(|own| own.pid).map(i64::from));
     row.maybe_text(thread.and_then(|own| own.cgroup.as_deref()));

@@ -9,7 +9,7 @@ use dashpot_api::ZioWaits;
 use dashpot_cli::reports::{IoArgs, LayerArgs};
 use dashpot_engine::{Duration, OpSet, Waits};
 use dashpot_observe::{
-    FinishedIo, IoWaits, Knows, Layer, Question, Schedule, Seen, Subject, Thread, Wanted, Who,
+    FinishedIo, IoWaits, Knows, Layer, Question, Schedule, Seen, Subject, Thread, Wanted,
 };
 use dashpot_rules::{
     ParseError, nice_number, parse_duration, parse_ops, parse_span, short_time, visible,
@@ -418,13 +418,13 @@ fn threads(wide: bool) -> Vec<Column> {
 
 fn id(title: &'static str, id: fn(&Thread) -> Option<i32>) -> Column {
     Column::right(title, ID_WIDTH, move |io| {
-        or_dash(thread(io).and_then(id).map(|id| id.to_string()))
+        or_dash(io.thread().and_then(id).map(|id| id.to_string()))
     })
 }
 
 fn name(title: &'static str, name: fn(&Thread) -> Option<&str>) -> Column {
     Column::left(title, NAME_WIDTH, move |io| {
-        or_dash(thread(io).and_then(name).map(str::to_owned))
+        or_dash(io.thread().and_then(name).map(str::to_owned))
     })
 }
 
@@ -474,12 +474,7 @@ fn rule(io: &FinishedIo) -> String {
 }
 
 fn client(io: &FinishedIo) -> String {
-    let client = io.who.as_ref().and_then(Who::client);
-    client.unwrap_or("-").to_owned()
-}
-
-fn thread(io: &FinishedIo) -> Option<&Thread> {
-    io.who.as_ref().and_then(Who::thread)
+    io.client().unwrap_or("-").to_owned()
 }
 
 /// The waits of a zio. For an I/O of the kernel, all of them are zero.
@@ -553,7 +548,7 @@ fn line(io: &FinishedIo) -> impl Serialize {
 fn zio(io: &FinishedIo, waits: &Waits) -> Value {
     let mut line = json!({
         "device": *io.device,
-        "client": io.who.as_ref().and_then(Who::client),
+        "client": io.client(),
         "op": io.kind.word(),
         "fua": io.fua,
         "offset_bytes": io.offset_bytes,
@@ -572,7 +567,7 @@ fn zio(io: &FinishedIo, waits: &Waits) -> Value {
 }
 
 fn kernel(io: &FinishedIo, queue_ns: Option<u64>, device_ns: u64) -> Value {
-    let thread = io.who.as_ref().and_then(Who::thread);
+    let thread = io.thread();
     json!({
         "device": *io.device,
         "rwbs": io.letters.as_deref(),

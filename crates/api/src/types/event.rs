@@ -1,7 +1,7 @@
 //! Finished zios, one by one.
 
 use dashpot_engine::{Duration, Waits};
-use dashpot_observe::{Facts, FinishedIo, OTHER, Who};
+use dashpot_observe::{Facts, FinishedIo, OTHER};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -89,10 +89,9 @@ impl FinishedZio {
     /// The wire form of a zio, whose client and waits the source knows.
     pub fn of(io: &FinishedIo) -> FinishedZio {
         let waits = io.waits.zio().copied().unwrap_or_default();
-        let client = io.who.as_ref().and_then(Who::client);
         FinishedZio {
             disk: io.device.to_string(),
-            client: client.unwrap_or(OTHER).to_owned(),
+            client: io.client().unwrap_or(OTHER).to_owned(),
             op: io.kind.word().to_owned(),
             call: io.letters.as_deref().map(str::to_owned),
             fua: io.fua,

@@ -100,7 +100,7 @@ impl StatisticIo {
             total_ns: io.known_total_ns(),
             latency_ns: io.at_device_ns(),
             waits: Dimension::WAITS.iter().filter_map(wait).collect(),
-            client: text(who.and_then(|who| who.client())),
+            client: text(io.client()),
             process: text(who.and_then(|who| who.process(io.kind))),
             pid: Dimension::Pid.number(io),
             thread: text(who.and_then(|who| who.thread_name(io.kind))),
