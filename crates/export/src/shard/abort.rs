@@ -7,30 +7,30 @@ use super::departures::Departure;
 use crate::export::ExportId;
 
 impl Shard {
-    /// Ends a connection. The next passes abort its zios in flight.
-    pub(super) fn hang_up(&mut self, at: usize) {
-        let Some(mut connection) = self.connections.remove(at) else {
-            return;
-        };
-        self.budget.forget(at, &connection);
-        let export = connection.export();
-        if let Some(incoming) = connection.inlet_mut().abandon() {
-            self.buffers.give(incoming.payload);
-            let length = u64::from(incoming.request.length);
-            self.budget.give_back(export, 0, length);
+    /// Takes apart the connections that have been hung up. The next passes abort their zios in flight.
+    pub(super) fn part_with_ended(&mut self) {
+        for (at, mut connection) in self.connections.take_ended() {
+            self.budget.forget(at, &connection);
+            let export = connection.export();
+            if let Some(incoming) = connection.inlet_mut().abandon() {
+                self.buffers.give(incoming.payload);
+                let length = u64::from(incoming.request.length);
+                self.budget.give_back(export, 0, length);
+            }
+            self.departures.push(Departure {
+                at,
+                export,
+                client: connection.client(),
+                zios: connection.zios(),
+            });
+            let poller = self.connections.poller();
+            self.lingering.let_go(connection.into_session(), poller);
         }
-        self.departures.push(Departure {
-            at,
-            export,
-            client: connection.client(),
-            zios: connection.zios(),
-        });
-        self.lingering
-            .let_go(connection.into_session(), &self.poller);
     }
 
     /// Aborts zios of connections that are gone, but no more than a pass may abort.
     pub(super) fn abort_departed(&mut self) {
+        self.part_with_ended();
         let mut most = ABORTS_PER_PASS;
         while most > 0
             && let Some(departure) = self.departures.pop()
@@ -41,6 +41,7 @@ impl Shard {
 
     /// Aborts all zios that connections to an export have left behind.
     pub(super) fn abort_departed_at_once(&mut self, export: ExportId) {
+        self.part_with_ended();
         for departure in self.departures.take_of(export) {
             self.abort(departure, usize::MAX);
         }

@@ -12,7 +12,7 @@ impl Shard {
             return true;
         }
         self.budget.stall(at, connection, holds, self.timers.now());
-        self.watch(at);
+        self.connections.watch(at);
         false
     }
 
@@ -29,7 +29,7 @@ impl Shard {
             }
             connection.stall(false);
             self.intake.push(at, connection.inlet_mut());
-            self.watch(at);
+            self.connections.watch(at);
         }
     }
 
@@ -53,6 +53,6 @@ impl Shard {
             connection.is_some_and(|connection| self.budget.is_late(connection, now))
         };
         let late: Vec<usize> = self.connections.places().filter(is_late).collect();
-        late.into_iter().for_each(|at| self.hang_up(at));
+        late.into_iter().for_each(|at| self.connections.hang_up(at));
     }
 }

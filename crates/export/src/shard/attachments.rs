@@ -1,4 +1,7 @@
-//! Attachments: connections whose client is the kernel, which makes the export a block device of this host.
+//! New connections, and attachments: connections whose client is the kernel, which makes the export a block
+//! device of this host.
+
+use dashpot_engine::Input;
 
 use super::Shard;
 use super::connection::Connection;
@@ -8,6 +11,34 @@ use crate::message::{Attach, AttachError, Attachment, Handover};
 use crate::snapshot::AttachmentView;
 
 impl Shard {
+    /// Makes a peer a client of an export.
+    pub(super) fn connect(&mut self, handover: Handover) -> Result<(), AttachError> {
+        let export = handover.export;
+        self.takes_clients(export)?;
+        let peer = handover.peer.as_str();
+        let (client, is_new) = self.exports.connect(export, peer);
+        if is_new {
+            let device = self.exports.device(export);
+            let join = Input::Join {
+                device,
+                client,
+                name: peer,
+            };
+            self.step(join, None);
+            // The id may have belonged to another client until now, so publish that client's events first.
+            self.record();
+            self.recorder.join(device, client, peer);
+        }
+        let connection = Connection::new(handover, client, self.timers.now());
+        let at = self.connections.insert(connection);
+        self.budget.recount(&mut self.connections[at]);
+        self.connections
+            .begin_watch(at)
+            .map_err(AttachError::Refused)?;
+        self.intake.push(at, self.connections[at].inlet_mut());
+        Ok(())
+    }
+
     /// Makes the kernel a client of an export.
     pub(super) fn attach(&mut self, export: ExportId, attach: Attach) -> Result<(), AttachError> {
         if let Some(other) = self.attachments(export).pop() {
@@ -58,12 +89,14 @@ impl Shard {
         let at = places.find(|at| self.connections.get(*at).is_some_and(is_it))?;
         let zios = self.connections.get(at)?.zios();
         let failed = self.slots.list(zios).len() as u32;
-        self.hang_up(at);
+        self.connections.hang_up(at);
+        // The kernel's requests must fail before the answer.
+        self.part_with_ended();
         Some(failed)
     }
 
     /// Fails unless the export takes clients now.
-    pub(super) fn takes_clients(&self, export: ExportId) -> Result<(), AttachError> {
+    fn takes_clients(&self, export: ExportId) -> Result<(), AttachError> {
         let info = self.exports.find(export);
         let is_off = info.is_none_or(|info| info.power.is_off());
         if self.control.is_shutting_down() || is_off {

@@ -18,7 +18,7 @@ impl Shard {
         let prepare = |until| prefetch(engine, slots, stores, until);
         let stop = self
             .timers
-            .wait(&self.poller, events, deadline, beat, prepare)?;
+            .wait(self.connections.poller(), events, deadline, beat, prepare)?;
         if let Some(stop) = stop {
             self.stopped(stop);
         }
@@ -33,6 +33,7 @@ impl Shard {
             || self.unfinished.has_pieces()
             || self.device_ring.is_busy()
             || self.control.has_messages()
+            || self.connections.has_ended()
             || !self.departures.is_empty()
         {
             return Some(self.timers.now());

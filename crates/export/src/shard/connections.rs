@@ -12,13 +12,29 @@ use crate::frontend::Session;
 
 /// The connections, by place. The place of a connection that is gone stays reserved until the shard
 /// [releases](Connections::release) the place.
-#[derive(Default)]
 pub(super) struct Connections {
     places: Vec<Option<Connection>>,
     free: Vec<usize>,
+    /// Connections that have been hung up. They are in no place any more, so the shard reads nothing from
+    /// them and sends nothing to them.
+    ended: Vec<(usize, Connection)>,
+    poller: Poller,
 }
 
 impl Connections {
+    pub(super) fn new(poller: Poller) -> Connections {
+        Connections {
+            places: Vec::new(),
+            free: Vec::new(),
+            ended: Vec::new(),
+            poller,
+        }
+    }
+
+    pub(super) fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
     /// The connection at a place that may have become empty: one that was kept from an earlier pass, or
     /// before something that may have ended the connection.
     #[inline]
@@ -41,9 +57,58 @@ impl Connections {
         at
     }
 
-    /// Takes a connection out of its place. The place stays reserved.
-    pub(super) fn remove(&mut self, at: usize) -> Option<Connection> {
-        self.places.get_mut(at)?.take()
+    /// Begins to watch a new connection. If that fails, ends the connection.
+    pub(super) fn begin_watch(&mut self, at: usize) -> rustix::io::Result<()> {
+        let begun = self.poller.add(at, &self[at]);
+        begun.inspect_err(|_| self.hang_up(at))
+    }
+
+    /// Makes the poller watch for the events that let a connection continue. If that fails, ends the
+    /// connection.
+    pub(super) fn watch(&mut self, at: usize) {
+        if let Some(connection) = self.get(at)
+            && !connection.has_lost_peer()
+            && self.poller.watch(at, connection).is_err()
+        {
+            self.hang_up(at);
+        }
+    }
+
+    /// Ends a connection, if there is one at this place. A pass takes it apart later: see
+    /// [`Connections::take_ended`].
+    pub(super) fn hang_up(&mut self, at: usize) {
+        let connection = self.places.get_mut(at).and_then(Option::take);
+        self.ended
+            .extend(connection.map(|connection| (at, connection)));
+    }
+
+    pub(super) fn close_if_finished(&mut self, at: usize) {
+        if self.get(at).is_some_and(Connection::is_finished) {
+            self.hang_up(at);
+        }
+    }
+
+    /// Notes that a peer has gone. Returns whether the shard has to finish the peer's zios, because the peer
+    /// has said good-bye. Otherwise, ends the connection.
+    pub(super) fn lose_peer(&mut self, at: usize) -> bool {
+        if let Some(connection) = self.places.get_mut(at).and_then(Option::as_mut)
+            && connection.is_closing()
+            && self.poller.remove(connection).is_ok()
+        {
+            connection.lose_peer();
+            return true;
+        }
+        self.hang_up(at);
+        false
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Takes the connections that have been hung up, with their former places, which stay reserved.
+    pub(super) fn take_ended(&mut self) -> Vec<(usize, Connection)> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Frees a place for another connection.
@@ -62,7 +127,7 @@ impl Connections {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.places.iter().all(Option::is_none)
+        self.ended.is_empty() && self.places.iter().all(Option::is_none)
     }
 }
 
@@ -125,14 +190,14 @@ impl Poller {
     }
 
     /// Begins to watch the connection at this place.
-    pub(super) fn add(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
+    fn add(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
         let data = epoll::EventData::new_u64(at as u64);
         let flags = EventFlags::IN | EventFlags::RDHUP;
         epoll::add(&self.0, connection.session(), data, flags)
     }
 
     /// Makes epoll watch for those events that let the connection continue.
-    pub(super) fn watch(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
+    fn watch(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
         let mut flags = EventFlags::RDHUP;
         flags.set(EventFlags::IN, connection.wants_input());
         flags.set(EventFlags::OUT, connection.outlet().is_blocked());
@@ -147,7 +212,7 @@ impl Poller {
     }
 
     /// Stops watching a connection.
-    pub(super) fn remove(&self, connection: &Connection) -> rustix::io::Result<()> {
+    fn remove(&self, connection: &Connection) -> rustix::io::Result<()> {
         epoll::delete(&self.0, connection.session())
     }
 }

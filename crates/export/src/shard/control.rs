@@ -67,6 +67,13 @@ impl Control {
         self.messages.pop_front()
     }
 
+    /// Puts messages that had to wait in front of all others.
+    pub(super) fn hand_back(&mut self, waiting: Vec<Message>) {
+        for message in waiting.into_iter().rev() {
+            self.messages.push_front(message);
+        }
+    }
+
     /// Chooses an id for a command, and remembers the function that takes the command's answer.
     pub(super) fn expect(&mut self, answer: CommandAnswer) -> CommandId {
         self.commands += 1;

@@ -8,7 +8,7 @@ use crate::message::Message;
 #[derive(Default)]
 pub(super) struct Cuts {
     /// Cuts that wait until worker threads have finished the batches of the stores.
-    pub(super) waiting: Vec<Message>,
+    waiting: Vec<Message>,
     /// Cuts that have happened. Their answers wait until the media have what is left.
     restoring: Vec<Restoring>,
 }
@@ -21,6 +21,15 @@ struct Restoring {
 }
 
 impl Cuts {
+    pub(super) fn wait(&mut self, cut: Message) {
+        self.waiting.push(cut);
+    }
+
+    /// Takes the cuts that have waited, because a batch has ended.
+    pub(super) fn take_waiting(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.waiting)
+    }
+
     /// Calls `answer` when the media of all disks have what is left.
     pub(super) fn answer(&mut self, disks: Vec<DiskId>, answer: Box<dyn FnOnce(Outcome) + Send>) {
         if disks.is_empty() {

@@ -132,6 +132,11 @@ impl Stores {
         Some((disk, lossy))
     }
 
+    /// Whether the power of a device's store can be cut.
+    pub(super) fn lose(&self, device: Device) -> bool {
+        self.of(device).is_some_and(Store::loses)
+    }
+
     /// Whether worker threads work for a lossy store.
     pub(super) fn are_at_medium(&mut self) -> bool {
         let mut lossy = self.0.iter_mut().filter_map(Store::lossy_mut);

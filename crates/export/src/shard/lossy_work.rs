@@ -183,7 +183,6 @@ impl Shard {
             self.unfinished.tend(disk);
         }
         self.end_tasks(disk, ended);
-        self.cut_waiting();
     }
 
     fn end_tasks(&mut self, disk: DiskId, ended: Vec<Ended>) {

@@ -13,7 +13,7 @@
 //! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the limits on clients'
 //! memory ([`Budget`]), time ([`Timers`]), or messages ([`Control`]). The steps of a pass are in files of
 //! their own: `clock`, `receive`, `admission`, `step`, `store_work`, `pool_work`, `lossy_work`, `device_work`, `moves`,
-//! `send`, `abort`, `commands`, `snapshots`, `power`, `mirrors`, `shutdown`.
+//! `send`, `abort`, `attachments`, `commands`, `snapshots`, `power`, `mirrors`, `shutdown`.
 
 mod abort;
 mod admission;
@@ -108,7 +108,6 @@ pub(crate) struct Shard {
     timers: Timers,
     rule_marks: RuleMarks,
     cuts: Cuts,
-    poller: Poller,
     control: Control,
     recorder: Recorder,
     prompt: Prompt,
@@ -146,7 +145,7 @@ impl Shard {
             engine: parts.engine,
             actions: Vec::new(),
             stores: Stores::new(parts.stores),
-            connections: Connections::default(),
+            connections: Connections::new(Poller::new(&*parts.mailbox, device_ring.bell())?),
             departures: Departures::default(),
             lingering: Lingering::default(),
             intake: Intake::default(),
@@ -154,7 +153,6 @@ impl Shard {
             buffers: Buffers::default(),
             blocks: BlockMemory::default(),
             unfinished: Unfinished::new(parts.pool),
-            poller: Poller::new(&*parts.mailbox, device_ring.bell())?,
             device_ring,
             outbox: Outbox::default(),
             budget: Budget::new(exports.len()),
@@ -192,6 +190,7 @@ impl Shard {
             self.send_on();
             self.record();
             self.evict();
+            self.part_with_ended();
             self.end_stalls();
             self.advance_shutdown();
             self.submit_to_ring()?;
@@ -241,28 +240,59 @@ impl Shard {
     /// Handles the end of a peer. The shard aborts the peer's zios and drops the peer's unread bytes.
     /// But if the peer has said good-bye, the shard finishes the peer's zios.
     fn meet_end(&mut self, at: usize) {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return;
-        };
-        if !connection.is_closing() || self.poller.remove(connection).is_err() {
-            return self.hang_up(at);
+        if self.connections.lose_peer(at) {
+            self.queue_send(at);
+            self.end_if_only_hung(at);
         }
-        connection.lose_peer();
-        self.queue_send(at);
-        self.end_if_only_hung(at);
     }
 
-    /// Makes the poller watch for the events that let a connection continue. If that fails, ends the
-    /// connection.
-    fn watch(&mut self, at: usize) {
-        if let Some(connection) = self.connections.get(at)
-            && !connection.has_lost_peer()
-            && self.poller.watch(at, connection).is_err()
-        {
-            self.hang_up(at);
+    /// Handles messages, but no more than a pass may handle.
+    fn read_messages(&mut self) {
+        for _ in 0..MESSAGES_PER_PASS {
+            let Some(message) = self.control.next() else {
+                return;
+            };
+            self.read_clock();
+            self.obey(message);
+        }
+    }
+
+    fn obey(&mut self, message: Message) {
+        match message {
+            Message::Connect(handover) => {
+                // If the shard refuses a client, the connection is closed, so the client notices.
+                let _ = self.connect(handover);
+            }
+            Message::Attach(export, attach, answer) => answer(self.attach(export, attach)),
+            Message::FailAttachment(export, node, answer) => {
+                answer(self.fail_attachment(export, &node));
+            }
+            Message::Command(command, answer) => self.command(command, answer),
+            Message::Snapshot(device, oldest, answer) => {
+                if let Some(snapshot) = self.snapshot(device, oldest) {
+                    answer(snapshot);
+                }
+            }
+            Message::SnapshotPool(pool, answer) => {
+                if let Some(snapshot) = self.snapshot_pool(pool) {
+                    answer(snapshot);
+                }
+            }
+            Message::Events(answer) => answer(self.flush_events()),
+            Message::Done(id, finished) => self.work_done(id, finished),
+            Message::Settled(disk, finished) => {
+                self.settled(disk, finished);
+                self.control.hand_back(self.cuts.take_waiting());
+            }
+            Message::Cut(export, cut, answer) => self.cut_and_answer(export, cut, answer),
+            Message::CutPool(pool, cut, answer) => self.cut_pool_and_answer(pool, cut, answer),
+            Message::Recorded(pool, outcome) => self.step(Input::Recorded(pool, outcome), None),
+            Message::Shutdown(grace) => self.begin_shutdown(grace),
         }
     }
 }
 
 /// The largest number of events that one wait returns.
 const EVENTS: usize = 256;
+/// How many messages the shard handles before it looks at the sockets.
+const MESSAGES_PER_PASS: usize = 16;

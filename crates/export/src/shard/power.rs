@@ -22,7 +22,7 @@ impl Shard {
             _ => Vec::new(),
         };
         if self.must_wait(&disks) {
-            return self.cuts.waiting.push(Message::Cut(export, cut, answer));
+            return self.cuts.wait(Message::Cut(export, cut, answer));
         }
         let loss = self.cut(export, &cut);
         let cut_off = self.resume_stores(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
@@ -34,7 +34,7 @@ impl Shard {
     pub(super) fn cut_pool_and_answer(&mut self, pool: PoolId, cut: Cut, answer: PoolCutAnswer) {
         let disks = self.engine.disks_of(pool);
         if self.must_wait(&disks) {
-            return self.cuts.waiting.push(Message::CutPool(pool, cut, answer));
+            return self.cuts.wait(Message::CutPool(pool, cut, answer));
         }
         let loss = self.cut_pool(pool, &cut);
         let cut_off = self.resume_stores(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
@@ -69,18 +69,11 @@ impl Shard {
         disks
     }
 
-    /// Cuts the power that could not be cut while worker threads worked for the stores.
-    pub(super) fn cut_waiting(&mut self) {
-        for cut in std::mem::take(&mut self.cuts.waiting) {
-            self.obey(cut);
-        }
-    }
-
     /// Cuts the power of an export. The export then keeps serving, restarts or stays off.
     fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
         self.exports.find(export).ok_or(CutError::LosesNothing)?;
         let device = self.exports.device(export);
-        if !self.loses(device) {
+        if !self.stores.lose(device) {
             return Err(CutError::LosesNothing);
         }
         if self.begin_cut(&[export], cut)? {
@@ -98,7 +91,7 @@ impl Shard {
     fn cut_pool(&mut self, pool: PoolId, cut: &Cut) -> Result<PoolLoss, CutError> {
         let disks = self.engine.disks_of(pool);
         let devices = || disks.iter().copied().map(Device::Disk);
-        if !devices().all(|device| self.loses(device)) {
+        if !devices().all(|device| self.stores.lose(device)) {
             return Err(CutError::LosesNothing);
         }
         let exports = self.exports_of(pool);
@@ -191,7 +184,7 @@ impl Shard {
         for at in self.connections.places() {
             let connection = self.connections.get(at);
             if connection.is_some_and(|connection| connection.export() == export) {
-                self.hang_up(at);
+                self.connections.hang_up(at);
             }
         }
         // Zios whose work the store has not begun must not reach the store after the cut.

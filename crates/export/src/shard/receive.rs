@@ -64,7 +64,7 @@ impl Shard {
                 return false;
             }
             Arrival::End => {
-                self.hang_up(at);
+                self.connections.hang_up(at);
                 return false;
             }
         }
@@ -140,7 +140,7 @@ impl Shard {
                 false
             }
             Decoded::Broken => {
-                self.hang_up(at);
+                self.connections.hang_up(at);
                 false
             }
         }
@@ -203,7 +203,7 @@ impl Shard {
         match connection.receive_payload() {
             Arrival::Bytes => {}
             Arrival::Nothing => return,
-            Arrival::End => return self.hang_up(at),
+            Arrival::End => return self.connections.hang_up(at),
         }
         let collected = connection.inlet_mut().take_collected();
         self.read_clock();
@@ -277,7 +277,7 @@ impl Shard {
         self.budget.recount(connection);
         self.outbox.push(at, connection.outlet_mut());
         if !goes_on {
-            self.watch(at);
+            self.connections.watch(at);
         }
         goes_on
     }
@@ -285,8 +285,8 @@ impl Shard {
     /// Stops reading the connection. The shard finishes the zios in flight.
     fn close(&mut self, at: usize) {
         self.connections[at].close();
-        self.watch(at);
-        self.close_if_finished(at);
+        self.connections.watch(at);
+        self.connections.close_if_finished(at);
     }
 
     fn reply_extents(&mut self, at: usize, question: &ExtentQuestion) -> bool {

@@ -38,7 +38,7 @@ impl Shard {
             return;
         };
         match (connection.flush(), has_more) {
-            (Err(_), _) => self.hang_up(at),
+            (Err(_), _) => self.connections.hang_up(at),
             (Ok(()), true) => self.queue_send(at),
             (Ok(()), false) => {}
         }
@@ -51,7 +51,7 @@ impl Shard {
             connection.outlet_mut().unblock();
             self.outbox.push(at, connection.outlet_mut());
             self.intake.push(at, connection.inlet_mut());
-            self.watch(at);
+            self.connections.watch(at);
         }
     }
 
@@ -71,7 +71,7 @@ impl Shard {
             Ok(sent) => chunk.accept(sent),
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
             Err(_) => {
-                self.hang_up(at);
+                self.connections.hang_up(at);
                 return false;
             }
         };
@@ -98,7 +98,7 @@ impl Shard {
         let connection = &mut self.connections[at];
         connection.outlet_mut().keep_unsent(chunk);
         self.budget.recount(connection);
-        self.watch(at);
+        self.connections.watch(at);
     }
 
     /// Finishes a chunk that the transport has accepted in full. Returns whether another chunk may follow.
@@ -112,7 +112,7 @@ impl Shard {
         if connection.outlet_mut().goes_on() {
             return true;
         }
-        self.close_if_finished(at);
+        self.connections.close_if_finished(at);
         self.end_if_only_hung(at);
         false
     }
@@ -137,7 +137,7 @@ impl Shard {
         connection.fill(chunk, &self.slots);
         if !was_readable && connection.wants_input() {
             self.intake.push(at, connection.inlet_mut());
-            self.watch(at);
+            self.connections.watch(at);
             return self.connections.get(at).is_some();
         }
         true
@@ -167,13 +167,6 @@ impl Shard {
         self.step(Input::Replied { zio, offered }, None);
     }
 
-    pub(super) fn close_if_finished(&mut self, at: usize) {
-        let connection = self.connections.get(at);
-        if connection.is_some_and(|connection| connection.is_finished()) {
-            self.hang_up(at);
-        }
-    }
-
     /// Ends a connection whose peer is gone, if all its remaining zios hang until a command releases them.
     pub(super) fn end_if_only_hung(&mut self, at: usize) {
         let connection = self.connections.get(at);
@@ -182,7 +175,7 @@ impl Shard {
         };
         let left = self.slots.list(connection.zios());
         if left.iter().all(|zio| self.engine.never_ends(*zio)) {
-            self.hang_up(at);
+            self.connections.hang_up(at);
         }
     }
 }

@@ -19,8 +19,8 @@ impl Shard {
         for at in self.connections.places() {
             if let Some(connection) = self.connections.get_mut(at) {
                 connection.close();
-                self.watch(at);
-                self.close_if_finished(at);
+                self.connections.watch(at);
+                self.connections.close_if_finished(at);
             }
         }
     }
@@ -31,7 +31,9 @@ impl Shard {
                 self.command(Command::FailHeld(Errno::Shutdown), Box::new(|_| ()));
             }
             Some(ShutdownStep::HangUp) => {
-                self.connections.places().for_each(|at| self.hang_up(at));
+                self.connections
+                    .places()
+                    .for_each(|at| self.connections.hang_up(at));
                 self.give_up_dirty();
             }
             None => {}

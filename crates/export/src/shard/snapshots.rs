@@ -6,7 +6,6 @@ use dashpot_engine::{Device, DiskId, PoolId};
 use super::Shard;
 use crate::export::ExportId;
 use crate::snapshot::{Counted, DiskSnapshot, PoolSnapshot, RuleSnapshot};
-use crate::store::Store;
 
 impl Shard {
     /// Marks the present counts for these rules. The counts that `list` shows next to a rule begin
@@ -101,10 +100,5 @@ impl Shard {
             tunables: self.engine.tunables(pool)?.clone(),
             memory: self.blocks.held(),
         })
-    }
-
-    /// Whether the power of a store can be cut.
-    pub(super) fn loses(&self, device: Device) -> bool {
-        self.stores.of(device).is_some_and(Store::loses)
     }
 }
