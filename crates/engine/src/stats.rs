@@ -117,8 +117,8 @@ pub struct RuleStats {
     pub late: u64,
     /// Matching zios that the rule skipped because of its probability.
     pub not_drawn: u64,
-    /// Matching zios that the rule skipped because its limit (`--first N` or `--every N`) did not select
-    /// them.
+    /// Matching zios that the rule skipped because its count (`--skip`, `--every`, `--first`) did not
+    /// select them.
     pub not_counted: u64,
     /// Matching zios that got another rule's lane or target instead of this rule's.
     pub beaten: u64,
@@ -225,6 +225,10 @@ pub struct RuleView<'a> {
     pub spec: &'a RuleSpec,
     /// When the rule was armed or last updated.
     pub armed: Instant,
+    /// How many zios have matched since `counted_from`, for [`Count`](crate::inject::Count).
+    pub counted: u64,
+    /// When the count began: when the rule was armed, or when an update last changed the count.
+    pub counted_from: Instant,
     /// The counters for the zios that were checked against the rule since it was armed or last updated.
     pub present: &'a RuleCounts,
     /// The counters for the zios that were checked against the rule before its last update. A former version

@@ -78,6 +78,8 @@ pub struct RuleSnapshot {
     pub spec: RuleSpec,
     /// When the rule was armed or last updated.
     pub armed: Instant,
+    /// How many zios have matched for the rule's count, and when that count began.
+    pub counted: (u64, Instant),
     /// The rule's counters.
     pub stats: RuleStats,
     /// The number of zios that are in flight at the moment of the snapshot and whose target or error the rule
@@ -116,6 +118,7 @@ impl RuleSnapshot {
             group: rule.group,
             spec: rule.spec.clone(),
             armed: rule.armed,
+            counted: (rule.counted, rule.counted_from),
             stats,
             now,
             since_update: rule.since_update().cloned().map(Box::new),

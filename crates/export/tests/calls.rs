@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec, Service};
+use dashpot_engine::inject::{Count, Effect, GroupId, Mode, RuleId, RuleSpec, Service};
 use dashpot_engine::{Answer, Command, Duration, Errno, Op, OpSet};
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{
@@ -196,8 +196,8 @@ fn calls_fail_as_ruled() {
         errno: Errno::NoSpc,
         work: false,
     });
-    let limit = Limit::First(2);
-    served.inject(0, RuleSpec { limit, ..fail });
+    let count = Count::first(2);
+    served.inject(0, RuleSpec { count, ..fail });
     let file = served.file(0);
     let results = served.run(|| [(); 3].map(|()| file.sync_all().map_err(|e| e.kind())));
     let full = Err(std::io::ErrorKind::StorageFull);

@@ -1,6 +1,6 @@
 //! A rule, as the daemon parsed it, and its counters.
 
-use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
+use dashpot_engine::inject::{Effect, Mode, RuleSpec, Service};
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
 use dashpot_rules::call_names;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,12 @@ pub struct Rule {
     pub state: RuleState,
     /// Time since the rule was armed or last updated; for a cleared rule, the time until it was cleared.
     pub age_ns: u64,
+    /// How many zios have matched for the rule's count (`skip`, `every`, `first`).
+    #[serde(default)]
+    pub counted: u64,
+    /// Time since that count began: since the rule was armed, or since an update changed the count.
+    #[serde(default)]
+    pub counting_ns: u64,
     /// The rule's counters since it was armed, through all its updates.
     #[serde(flatten)]
     pub counters: RuleCounters,
@@ -75,10 +81,13 @@ pub struct RuleFields {
     pub ops: Vec<String>,
     /// The probability with which the rule injects into a matching zio; null if it injects into all of them.
     pub chance: Option<Chance>,
-    /// N, if the rule injects only into the first N matching zios; otherwise null.
-    pub first: Option<u64>,
-    /// N, if the rule injects only into every Nth matching zio; otherwise null.
+    /// The number of matching zios that the rule spares first.
+    #[serde(default)]
+    pub skip: u64,
+    /// N, if the rule injects only into every Nth of the others; otherwise null.
     pub every: Option<u64>,
+    /// N, if the rule injects only into the first N of these; otherwise null.
+    pub first: Option<u64>,
     /// The first byte of the rule's range; null for the whole disk.
     pub range_start_bytes: Option<u64>,
     /// The first byte after the rule's range; null for the whole disk.
@@ -161,8 +170,8 @@ pub struct RuleCounters {
     pub late: u64,
     /// Number of matching zios that the rule left alone because its `chance` did not select them.
     pub not_drawn: u64,
-    /// Number of matching zios that the rule left alone because its limit (`first` or `every`) did not select
-    /// them.
+    /// Number of matching zios that the rule left alone because its count (`skip`, `every`, `first`) did not
+    /// select them.
     pub not_counted: u64,
     /// Number of matching zios whose latency or error another rule decided.
     pub beaten: u64,
@@ -204,11 +213,6 @@ impl Rule {
 impl RuleFields {
     /// The parts of a rule.
     pub fn of(spec: &RuleSpec) -> RuleFields {
-        let (first, every) = match spec.limit {
-            Limit::Always => (None, None),
-            Limit::First(count) => (Some(count), None),
-            Limit::Every(count) => (None, Some(count)),
-        };
         let (delay_ns, lanes) = match &spec.effect {
             Effect::Delay { service, lanes } => {
                 (Some(Service::nominal(service).as_nanos()), *lanes)
@@ -223,8 +227,9 @@ impl RuleFields {
             bandwidth_bytes: spec.bandwidth,
             ops: op_words(spec.ops),
             chance: spec.chance.map(Chance::of),
-            first,
-            every,
+            skip: spec.count.skip,
+            every: (spec.count.every > 1).then_some(spec.count.every),
+            first: spec.count.first,
             range_start_bytes: spec.range.map(|(start, _)| start),
             range_end_bytes: spec.range.map(|(_, end)| end),
             client: spec.client.clone(),

@@ -164,6 +164,7 @@ mod tests {
             group: record.group,
             spec: RuleSpec::delay(Duration::from_millis(1), None),
             armed: Instant::ZERO,
+            counted: (0, Instant::ZERO),
             stats: RuleStats::default(),
             now: 0,
             since_update: None,

@@ -46,6 +46,8 @@ pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) 
         fields: RuleFields::of(&rule.spec),
         state,
         age_ns: age.as_nanos(),
+        counted: rule.counted.0,
+        counting_ns: at.since(rule.counted.1).as_nanos(),
         counters: counters(&rule.stats, rule.now, rule.backlog),
         since_update: since.map(|since| counters(&since.stats, since.now, rule.backlog)),
         why_nothing: why_nothing(rule, state),

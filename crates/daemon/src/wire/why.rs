@@ -3,7 +3,7 @@
 
 use dashpot_api::{RuleState, op_words};
 use dashpot_engine::RuleStats;
-use dashpot_engine::inject::{Limit, RuleSpec};
+use dashpot_engine::inject::RuleSpec;
 use dashpot_export::RuleSnapshot;
 use dashpot_rules::format_size;
 
@@ -25,7 +25,7 @@ pub(super) fn why_nothing(rule: &RuleSnapshot, state: RuleState) -> Option<Strin
         let is_updated = rule.since_update.is_some();
         return Some(nothing_matched(spec, stats, state, is_updated));
     }
-    Some(matched_but(spec, stats))
+    Some(matched_but(rule, stats))
 }
 
 fn nothing_matched(
@@ -62,7 +62,7 @@ fn nothing_matched(
     format!("{when}: {}", limits.join(" "))
 }
 
-fn matched_but(spec: &RuleSpec, stats: &RuleStats) -> String {
+fn matched_but(rule: &RuleSnapshot, stats: &RuleStats) -> String {
     if stats.overrun > 0 {
         return "the store is slower than the rule: --mode add delays I/Os all the same".to_owned();
     }
@@ -72,10 +72,18 @@ fn matched_but(spec: &RuleSpec, stats: &RuleStats) -> String {
     if stats.not_drawn > 0 {
         return "not drawn yet: the chance of -f is small".to_owned();
     }
-    match spec.limit {
-        Limit::First(count) if stats.not_counted > 0 => format!("the first {count} are used up"),
-        Limit::Every(count) => format!("fewer than {count} have matched"),
-        Limit::First(_) | Limit::Always => "another rule decided".to_owned(),
+    let (count, counted) = (rule.spec.count, rule.counted.0);
+    match count.first {
+        _ if counted <= count.skip => format!(
+            "only {counted} have matched; the first {} are spared",
+            count.skip
+        ),
+        _ if counted - count.skip < count.every => format!(
+            "fewer than {} have matched",
+            count.skip.saturating_add(count.every)
+        ),
+        Some(first) if count.is_over(counted) => format!("the first {first} are used up"),
+        _ => "another rule decided".to_owned(),
     }
 }
 
@@ -83,7 +91,7 @@ fn matched_but(spec: &RuleSpec, stats: &RuleStats) -> String {
 mod tests {
     use super::why_nothing;
     use dashpot_api::RuleState;
-    use dashpot_engine::inject::{GroupId, Limit, RuleId, RuleSpec};
+    use dashpot_engine::inject::{Count, GroupId, RuleId, RuleSpec};
     use dashpot_engine::{Duration, Instant, RuleStats};
     use dashpot_export::RuleSnapshot;
 
@@ -93,6 +101,7 @@ mod tests {
             group: GroupId(1),
             spec,
             armed: Instant::ZERO,
+            counted: (stats.matched, Instant::ZERO),
             stats,
             now: 0,
             since_update: None,
@@ -200,7 +209,7 @@ mod tests {
     fn a_rule_that_waits_or_is_used_up_says_so() {
         let spec = RuleSpec {
             after: Duration::from_secs(5),
-            limit: Limit::First(2),
+            count: Count::first(2),
             ..RuleSpec::delay(Duration::from_millis(10), None)
         };
         let waiting = rule(spec.clone(), RuleStats::default());

@@ -14,4 +14,4 @@ pub(crate) use fate::Gaps;
 pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;
 pub use service::{QuantileError, QuantileTable, Service};
-pub use spec::{Effect, GroupId, LANES_MAX, Limit, Mode, RULES_MAX, RuleId, RuleSpec, SpecError};
+pub use spec::{Count, Effect, GroupId, LANES_MAX, Mode, RULES_MAX, RuleId, RuleSpec, SpecError};

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 
 use super::lane::Lanes;
-use super::spec::{Effect, GroupId, Limit, RuleId, RuleSpec};
+use super::spec::{Effect, GroupId, RuleId, RuleSpec};
 use crate::client::{ClientSet, Clients};
 use crate::random::Random;
 use crate::stats::{RuleCounts, RuleView};
@@ -29,8 +29,9 @@ pub(crate) struct Rule {
     pub(crate) random: Random,
     /// The service time that the engine assumes when it chooses a lane.
     pub(crate) nominal: Duration,
-    /// The number of zios that have matched since the rule was armed or last updated.
+    /// The number of zios that have matched since `counted_from`.
     counted: u64,
+    counted_from: Instant,
     armed: Instant,
     begins: Instant,
     ends: Instant,
@@ -59,6 +60,7 @@ impl Rule {
             random: Random::new(seed ^ u64::from(id.0).wrapping_mul(SEED_STRIDE)),
             nominal: Duration::ZERO,
             counted: 0,
+            counted_from: now,
             armed: now,
             begins: now,
             ends: Instant::NEVER,
@@ -71,6 +73,10 @@ impl Rule {
 
     /// Replaces the rule's specification, and begins new counters for the new version.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, clients: &Clients) {
+        if self.spec.count != spec.count {
+            self.counted = 0;
+            self.counted_from = now;
+        }
         self.spec = spec;
         self.version = self.version.wrapping_add(1);
         let ended = core::mem::take(&mut self.present);
@@ -81,7 +87,6 @@ impl Rule {
     /// Computes the fields that follow from the specification, as of `now`.
     fn arm(&mut self, now: Instant, clients: &Clients) {
         self.armed = now;
-        self.counted = 0;
         self.begins = now + self.spec.after;
         self.ends = self
             .spec
@@ -125,7 +130,7 @@ impl Rule {
         }
         self.present.stats.matched += 1;
         self.counted += 1;
-        if !self.limit_allows() {
+        if !self.spec.count.takes(self.counted) {
             self.present.stats.not_counted += 1;
             return false;
         }
@@ -144,15 +149,6 @@ impl Rule {
             && now < self.ends
             && self.spec.range.is_none_or(|range| touches(range, zio, ops))
             && self.clients.is_none_or(|set| set.contains(zio.client))
-    }
-
-    /// Whether the rule's limit still allows the zio that was just counted.
-    fn limit_allows(&self) -> bool {
-        match self.spec.limit {
-            Limit::Always => true,
-            Limit::First(n) => self.counted <= n,
-            Limit::Every(n) => self.counted.is_multiple_of(n),
-        }
     }
 
     /// When a zio would be done if this rule held it from now on for the nominal service time.
@@ -182,6 +178,8 @@ impl Rule {
             group: self.group,
             spec: &self.spec,
             armed: self.armed,
+            counted: self.counted,
+            counted_from: self.counted_from,
             present: &self.present,
             past: self.past.as_deref(),
             backlog: served.max(passed),

@@ -33,9 +33,9 @@ pub struct RuleSpec {
     pub ops: OpSet,
     /// The share of matching zios that the rule injects into; `None` for all.
     pub chance: Option<Ratio>,
-    /// The matching zios that the rule may take: all, the first N, or every Nth. The count begins when the
-    /// rule is armed or updated.
-    pub limit: Limit,
+    /// Which of the matching zios the rule may take, by their number. The count begins when the rule is armed,
+    /// and again when an update changes this part of the rule.
+    pub count: Count,
     /// A range of the disk, as the bytes `start..end`. The rule matches only zios that touch one of these
     /// bytes.
     pub range: Option<(u64, u64)>,
@@ -71,15 +71,62 @@ pub enum Effect {
     Pass,
 }
 
-/// The matching zios that a rule injects into.
+/// The matching zios that a rule injects into, by their number: after the first `skip`, every `every`th, and of
+/// these the first `first`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub struct Count {
+    pub skip: u64,
+    pub every: u64,
+    /// `None` for no end.
+    pub first: Option<u64>,
+}
+
+impl Default for Count {
+    fn default() -> Count {
+        Count::ALL
+    }
+}
+
+impl Count {
     /// All matching zios.
-    Always,
-    /// The first N matching zios.
-    First(u64),
-    /// Every Nth matching zio: the Nth, the 2Nth, and so on.
-    Every(u64),
+    pub const ALL: Count = Count {
+        skip: 0,
+        every: 1,
+        first: None,
+    };
+
+    /// The first `count` matching zios.
+    pub const fn first(count: u64) -> Count {
+        Count {
+            first: Some(count),
+            ..Count::ALL
+        }
+    }
+
+    /// Every `nth` matching zio: the Nth, the 2Nth, and so on.
+    pub const fn every(nth: u64) -> Count {
+        Count {
+            every: nth,
+            ..Count::ALL
+        }
+    }
+
+    /// Whether the rule may take the zio with this number, counted from 1.
+    #[inline]
+    pub fn takes(self, number: u64) -> bool {
+        let Some(after) = number.checked_sub(self.skip) else {
+            return false;
+        };
+        after > 0
+            && after.is_multiple_of(self.every)
+            && self.first.is_none_or(|first| after / self.every <= first)
+    }
+
+    /// Whether the rule takes no zio after the first `number`.
+    pub fn is_over(self, number: u64) -> bool {
+        self.first
+            .is_some_and(|first| number.saturating_sub(self.skip) / self.every >= first)
+    }
 }
 
 /// Whether the store works before the hold or after it.
@@ -100,8 +147,8 @@ pub enum SpecError {
     Bandwidth,
     /// The range is empty.
     Range,
-    /// The limit asks for the first 0 zios, or for every 0th zio.
-    Limit,
+    /// The count asks for the first 0 zios, or for every 0th zio.
+    Count,
     /// The rule matches no operation.
     Ops,
     /// The rule has no effect: no delay, no error, no bandwidth.
@@ -114,7 +161,7 @@ impl fmt::Display for SpecError {
             SpecError::Lanes(n) => write!(f, "{n} lanes: a delay has 1 to {LANES_MAX} lanes"),
             SpecError::Bandwidth => f.write_str("with a bandwidth of 0 no I/O would ever end"),
             SpecError::Range => f.write_str("the range is empty: its start must be before its end"),
-            SpecError::Limit => f.write_str("first and every must be at least 1"),
+            SpecError::Count => f.write_str("first and every must be at least 1"),
             SpecError::Ops => f.write_str("the rule names no operation"),
             SpecError::Nothing => f.write_str("the rule has no effect: give it a delay"),
         }
@@ -129,7 +176,7 @@ impl RuleSpec {
             bandwidth: None,
             ops: OpSet::DATA,
             chance: None,
-            limit: Limit::Always,
+            count: Count::ALL,
             range: None,
             client: None,
             after: Duration::ZERO,
@@ -161,8 +208,8 @@ impl RuleSpec {
         if self.range.is_some_and(|(start, end)| start >= end) {
             return Err(SpecError::Range);
         }
-        if matches!(self.limit, Limit::First(0) | Limit::Every(0)) {
-            return Err(SpecError::Limit);
+        if self.count.every == 0 || self.count.first == Some(0) {
+            return Err(SpecError::Count);
         }
         if self.ops == OpSet::EMPTY {
             return Err(SpecError::Ops);

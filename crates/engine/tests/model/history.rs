@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::inject::{
-    Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
+    Count, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service,
 };
 use dashpot_engine::{ClientId, Command, Duration, Errno, Op, OpSet, Ratio, Release, Target};
 use proptest::collection::vec;
@@ -225,16 +225,16 @@ fn specs(scope: Scope) -> impl Strategy<Value = RuleSpec> {
     let range = prop_oneof![2 => range, scope.weight_of_extremes() => edges];
     let glob = select(vec!["*", "pid=*", "pid=1?", "*1*", "other"]).prop_map(str::to_owned);
     let mode = prop_oneof![2 => Just(Mode::Floor), 1 => Just(Mode::Add)];
-    let filters = (ops, seldom(range), seldom(glob), chances(), limits());
+    let filters = (ops, seldom(range), seldom(glob), chances(), counts());
     let window = (seldom(spans(scope)), seldom(spans(scope)));
     (effects(scope), filters, window, mode).prop_map(
-        |((effect, bandwidth), (ops, range, client, chance, limit), (after, lasts), mode)| {
+        |((effect, bandwidth), (ops, range, client, chance, count), (after, lasts), mode)| {
             RuleSpec {
                 effect,
                 bandwidth,
                 ops,
                 chance,
-                limit,
+                count,
                 range,
                 client,
                 after: after.unwrap_or(Duration::ZERO),
@@ -255,11 +255,11 @@ fn chances() -> impl Strategy<Value = Option<Ratio>> {
     prop_oneof![6 => Just(None), 1 => halves, 1 => thirds]
 }
 
-fn limits() -> impl Strategy<Value = Limit> {
+fn counts() -> impl Strategy<Value = Count> {
+    let any = (0..4_u64, 1..4_u64, proptest::option::of(1..4_u64));
     prop_oneof![
-        6 => Just(Limit::Always),
-        1 => (1..4_u64).prop_map(Limit::First),
-        1 => (1..4_u64).prop_map(Limit::Every),
+        6 => Just(Count::ALL),
+        3 => any.prop_map(|(skip, every, first)| Count { skip, every, first }),
     ]
 }
 

@@ -8,7 +8,7 @@ mod ends;
 mod issue;
 mod times;
 
-use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec};
+use dashpot_engine::inject::{Count, Effect, GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
     Action, Answer, ClientId, Command, CommandError, CommandId, DiskId, Duration, Errno, Input,
     Instant, Left, Op, OpSet, Outcome, Random, Release, Target, Wait, Zio, ZioId,

@@ -10,7 +10,7 @@ pub(crate) struct Rule {
     pub(crate) spec: RuleSpec,
     pub(crate) armed: Instant,
     pub(crate) random: Random,
-    /// How many zios have matched since the rule was armed or updated.
+    /// How many zios have matched since the rule was armed, or its count changed.
     pub(crate) counted: u64,
     pub(crate) state: RuleState,
     /// The number of the last zio that was issued before the rule was armed or updated.
@@ -48,9 +48,11 @@ impl Rule {
 
     /// Replaces the specification. `issued` is the number of zios that have been issued so far.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, issued: u64) {
+        if spec.count != self.spec.count {
+            self.counted = 0;
+        }
         self.spec = spec;
         self.armed = now;
-        self.counted = 0;
         self.updated_after = issued;
         self.since_update = RuleState::new(self.state.id);
     }

@@ -4,7 +4,7 @@
 //! several rules rely on.
 
 use dashpot_engine::inject::{
-    Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
+    Count, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service,
 };
 use dashpot_engine::{
     Answer, ClientId, Command, CommandError, Duration, Engine, Errno, Instant, Left, Op, OpSet,
@@ -65,7 +65,7 @@ fn add(spec: RuleSpec) -> RuleSpec {
 
 fn hang_first() -> RuleSpec {
     RuleSpec {
-        limit: Limit::First(1),
+        count: Count::first(1),
         ..RuleSpec::new(Effect::Hang)
     }
 }

@@ -1,6 +1,6 @@
 //! A draft of a rule: the options that have been read so far, and the rules that they make.
 
-use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
+use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
 
 use super::{Injection, TypedRule};
@@ -16,8 +16,7 @@ pub struct RuleDraft {
     pub(super) bandwidth: Option<u64>,
     pub(super) ops: Option<OpSet>,
     pub(super) chance: Option<Ratio>,
-    pub(super) first: Option<u64>,
-    pub(super) every: Option<u64>,
+    pub(super) count: Count,
     pub(super) range: Option<(u64, u64)>,
     pub(super) client: Option<String>,
     pub(super) mode: Option<ModeWord>,
@@ -117,11 +116,7 @@ impl RuleDraft {
             bandwidth: self.bandwidth,
             ops: self.ops.unwrap_or(plain.ops),
             chance: self.chance,
-            limit: match (self.first, self.every) {
-                (Some(count), _) => Limit::First(count),
-                (None, Some(count)) => Limit::Every(count),
-                (None, None) => plain.limit,
-            },
+            count: self.count,
             range: self.range,
             client: self.client.clone(),
             after: self.after.unwrap_or(plain.after),

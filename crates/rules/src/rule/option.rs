@@ -1,5 +1,6 @@
 //! The options of a rule: one table for the command line, lab files and the API.
 
+use dashpot_engine::inject::Count;
 use dashpot_engine::{Op, OpSet};
 
 use super::draft::{ModeWord, RuleDraft, parse_client, parse_count};
@@ -70,7 +71,7 @@ const PLAIN: RuleOption = RuleOption {
 };
 
 /// All options, in the order in which help lists them.
-pub static RULE_OPTIONS: [RuleOption; 15] = [
+pub static RULE_OPTIONS: [RuleOption; 17] = [
     RuleOption {
         id: "delays",
         short: Some('D'),
@@ -129,20 +130,43 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         ..PLAIN
     },
     RuleOption {
-        id: "first",
-        long: Some("first"),
-        value_name: Some("N"),
-        help: "Inject into the first N that match",
-        excludes: &["every"],
-        set: |draft, value| parse_count(value).map(|count| draft.first = Some(count)),
+        id: "skip",
+        long: Some("skip"),
+        value_name: Some("K"),
+        help: "Spare the first K that match",
+        set: |draft, value| parse_count(value).map(|count| draft.count.skip = count),
         ..PLAIN
     },
     RuleOption {
         id: "every",
         long: Some("every"),
         value_name: Some("N"),
-        help: "Inject into every Nth that matches",
-        set: |draft, value| parse_count(value).map(|count| draft.every = Some(count)),
+        help: "Inject into every Nth of the others",
+        set: |draft, value| parse_count(value).map(|count| draft.count.every = count),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "first",
+        long: Some("first"),
+        value_name: Some("N"),
+        help: "Inject into the first N of these",
+        set: |draft, value| parse_count(value).map(|count| draft.count.first = Some(count)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "nth",
+        long: Some("nth"),
+        value_name: Some("N"),
+        help: "Inject into the Nth that matches only",
+        excludes: &["skip", "every", "first"],
+        set: |draft, value| {
+            let nth = parse_count(value)?;
+            draft.count = Count {
+                skip: nth - 1,
+                ..Count::first(1)
+            };
+            Ok(())
+        },
         ..PLAIN
     },
     RuleOption {

@@ -1,4 +1,4 @@
-use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
+use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 use proptest::prelude::*;
 
@@ -120,7 +120,8 @@ fn what_is_refused_names_option_value_and_remedy() {
         "-D 1ms --hang",
         "-e EIO --hang",
         "--hang --bandwidth 1M",
-        "-D 1ms --first 1 --every 2",
+        "-D 1ms --nth 1 --every 2",
+        "-D 1ms --skip 1 --nth 2",
         "-D 1ms --first -1",
         "-D 1ms --range 5..5",
         "-D 1ms --name 7",
@@ -205,19 +206,16 @@ fn chances() -> impl Strategy<Value = Ratio> {
     .prop_map(|ratio| ratio.expect("a probability"))
 }
 
-fn limits() -> impl Strategy<Value = Limit> {
-    prop_oneof![
-        Just(Limit::Always),
-        (1_u64..).prop_map(Limit::First),
-        (1_u64..).prop_map(Limit::Every),
-    ]
+fn counts() -> impl Strategy<Value = Count> {
+    let first = proptest::option::of(1_u64..);
+    (any::<u64>(), 1_u64.., first).prop_map(|(skip, every, first)| Count { skip, every, first })
 }
 
 prop_compose! {
     fn rules()(
         (effect, service) in effects(),
         rate in 1_u64.., with_rate: bool,
-        ops in op_sets(), limit in limits(),
+        ops in op_sets(), count in counts(),
         chance in proptest::option::of(chances()),
         range in proptest::option::of((0..1_u64 << 50, 1..1_u64 << 50)),
         client in proptest::option::of(r"\PC{1,12}"),
@@ -229,7 +227,7 @@ prop_compose! {
         let fails = matches!(effect, Effect::Fail { .. });
         let spec = RuleSpec {
             bandwidth: (holds && (with_rate || must_pass)).then_some(rate),
-            ops, chance, limit, client,
+            ops, chance, count, client,
             range: range.map(|(start, length)| (start, start + length)),
             after: Duration::from_nanos(after),
             lasts: lasts.map(Duration::from_nanos),

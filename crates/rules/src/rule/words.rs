@@ -1,6 +1,6 @@
 //! Turns a rule back into words, in canonical form. Parsing these words gives the same rule.
 
-use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
+use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec};
 use dashpot_engine::{Duration, Ratio};
 
 use crate::ops::format_ops;
@@ -16,7 +16,7 @@ pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
         Some(format!("-T {}", format_ops(spec.ops))),
         spec.chance
             .map(|ratio: Ratio| format!("-f {}", format_probability(ratio))),
-        limit_words(spec.limit),
+        count_words(spec.count),
         spec.range
             .map(|(a, b)| format!("--range {}..{}", format_size(a), format_size(b))),
         spec.client.as_deref().map(client_words),
@@ -40,12 +40,14 @@ fn effect_words(spec: &RuleSpec, service: &str) -> Option<String> {
     }
 }
 
-fn limit_words(limit: Limit) -> Option<String> {
-    match limit {
-        Limit::Always => None,
-        Limit::First(count) => Some(format!("--first {count}")),
-        Limit::Every(count) => Some(format!("--every {count}")),
-    }
+fn count_words(Count { skip, every, first }: Count) -> Option<String> {
+    let words = [
+        (skip > 0).then(|| format!("--skip {skip}")),
+        (every > 1).then(|| format!("--every {every}")),
+        first.map(|first| format!("--first {first}")),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 fn client_words(glob: &str) -> String {

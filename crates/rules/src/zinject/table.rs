@@ -1,6 +1,6 @@
 //! The output of zinject: tables of handlers, and the answers to adding and removing them.
 
-use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
+use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec, Service};
 use dashpot_engine::{Duration, Errno};
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ impl Handler {
 impl Fault {
     fn of(spec: &RuleSpec) -> Option<Fault> {
         let plain = RuleSpec::new(spec.effect.clone());
-        let limited = (spec.limit, spec.after) != (Limit::Always, Duration::ZERO)
+        let limited = (spec.count, spec.after) != (Count::ALL, Duration::ZERO)
             || spec.bandwidth.is_some()
             || spec.range.is_some()
             || spec.client.is_some()

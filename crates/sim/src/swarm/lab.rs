@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, QuantileTable, RuleSpec, Service};
+use dashpot_engine::inject::{Count, Effect, GroupId, Mode, QuantileTable, RuleSpec, Service};
 use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 
@@ -101,19 +101,19 @@ pub(super) fn rule(dice: &mut Dice) -> RuleSpec {
     };
     // Errors and hangs are rare, so that some of the lab still works.
     let rare = matches!(effect, Effect::Fail { .. } | Effect::Hang);
-    let limits = [
-        Limit::First(dice.within(1, 5)),
-        Limit::Every(dice.within(3, 20)),
+    let counts = [
+        Count::first(dice.within(1, 5)),
+        Count::every(dice.within(3, 20)),
     ];
     let needs_bandwidth = effect == Effect::Pass;
     RuleSpec {
         bandwidth: (needs_bandwidth || dice.once_in(8)).then_some(5 << 20),
         ops: ops(dice),
         chance: dice.once_in(4).then(|| Ratio::new(1, 3)).flatten(),
-        limit: if rare || dice.once_in(8) {
-            dice.one_of(&limits)
+        count: if rare || dice.once_in(8) {
+            dice.one_of(&counts)
         } else {
-            Limit::Always
+            Count::ALL
         },
         after: dice.one_of(&[Duration::ZERO, Duration::from_millis(5)]),
         lasts: dice.once_in(4).then_some(Duration::from_millis(50)),

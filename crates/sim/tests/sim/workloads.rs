@@ -2,7 +2,7 @@
 
 use crate::common::{disk, ms, scenario, trace, workload, writes};
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::inject::{Effect, Limit, RuleSpec, Service};
+use dashpot_engine::inject::{Count, Effect, RuleSpec, Service};
 use dashpot_engine::{
     Command, Duration, Errno, Instant, Op, OpSet, Release, Target as Rules, Wait,
 };
@@ -124,7 +124,7 @@ fn what_a_lost_connection_takes_with_it_is_in_no_histogram() {
 #[test]
 fn calls_that_fail_are_in_no_latency() {
     let fails = RuleSpec {
-        limit: Limit::Every(2),
+        count: Count::every(2),
         ..RuleSpec::new(Effect::Fail {
             errno: Errno::Io,
             work: false,

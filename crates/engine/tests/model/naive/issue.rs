@@ -144,12 +144,16 @@ impl Naive {
         let rule = &mut self.rules[rule];
         rule.count(issued, |state| state.matched += 1);
         rule.counted += 1;
-        let counted = match rule.spec.limit {
-            Limit::Always => true,
-            Limit::First(n) => rule.counted <= n,
-            Limit::Every(n) => rule.counted.is_multiple_of(n),
+        let Count { skip, every, first } = rule.spec.count;
+        let all = (1..=rule.counted)
+            .skip(skip as usize)
+            .skip(every as usize - 1);
+        let eligible = all.step_by(every as usize);
+        let last = match first {
+            Some(first) => eligible.take(first as usize).last(),
+            None => eligible.last(),
         };
-        if !counted {
+        if last != Some(rule.counted) {
             rule.count(issued, |state| state.not_counted += 1);
             return false;
         }

@@ -103,10 +103,10 @@ fn suspension_charges_at_resume<M: Machine>() {
 /// A disk for two durable writes. One rule holds the first write for `held_ms` before the store's work.
 /// Another rule holds one flush for 20 ms: the flush of the write that ends first.
 fn first_of_two_durable_writes<M: Machine>(held_ms: u64) -> Driver<M> {
-    let limit = Limit::First(1);
+    let count = Count::first(1);
     let hold = add(of(RuleSpec::delay(ms(held_ms), None), Op::Write));
     let flush = of(lanes(20, 1), Op::Flush);
-    stack::<M>(&[RuleSpec { limit, ..hold }, RuleSpec { limit, ..flush }])
+    stack::<M>(&[RuleSpec { count, ..hold }, RuleSpec { count, ..flush }])
 }
 
 fn a_resume_keeps_the_order_of_issue<M: Machine>() {

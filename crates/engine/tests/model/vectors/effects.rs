@@ -112,12 +112,18 @@ fn a_durable_write_is_charged_as_a_flush_too<M: Machine>() {
 }
 
 fn limits_count_what_matched<M: Machine>() {
-    for (limit, expected) in [
-        (Limit::First(2), [10, 10, 0, 0, 0, 0]),
-        (Limit::Every(3), [0, 0, 10, 0, 0, 10]),
+    let two_of_every_second_after_one = Count {
+        skip: 1,
+        every: 2,
+        first: Some(2),
+    };
+    for (count, expected) in [
+        (Count::first(2), [10, 10, 0, 0, 0, 0]),
+        (Count::every(3), [0, 0, 10, 0, 0, 10]),
+        (two_of_every_second_after_one, [0, 0, 10, 0, 10, 0]),
     ] {
         let limited = RuleSpec {
-            limit,
+            count,
             ..RuleSpec::delay(ms(10), None)
         };
         let mut driver = pool::<M>(&[limited]);
@@ -133,7 +139,7 @@ fn an_update_counts_from_one_again<M: Machine>() {
         driver.submit(read());
     }
     let limited = RuleSpec {
-        limit: Limit::First(1),
+        count: Count::first(1),
         ..RuleSpec::delay(ms(5), None)
     };
     driver.order(Command::Update(RuleId(1), limited));
