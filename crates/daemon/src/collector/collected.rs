@@ -220,9 +220,9 @@ impl Collected {
         self.recent.bytes_max()
     }
 
-    /// Begins a copy of the remembered zios that ended from this second on.
-    pub(crate) fn begin_copy(&self, second: u64) -> Copied {
-        self.recent.begin_copy(second)
+    /// Begins a copy of the remembered zios that ended in these seconds.
+    pub(crate) fn begin_copy(&self, seconds: &Range<u64>) -> Copied {
+        self.recent.begin_copy(seconds)
     }
 
     /// Copies the remembered zios that ended in these seconds and that the caller wants. One call examines at

@@ -31,6 +31,9 @@ pub(crate) struct Copied {
 struct Begun {
     second: u64,
     cursor: u64,
+    /// The cursor after the last zio that ended in this second, or in a later one without an entry of its own. The
+    /// first entry has earlier ones, too.
+    end: u64,
 }
 
 /// The last finished zios, and the names of their clients.
@@ -93,11 +96,18 @@ impl Recent {
             self.forget();
         }
         if self.begun.back().is_none_or(|last| last.second < second) {
-            let cursor = self.come;
-            self.begun.push_back(Begun { second, cursor });
+            let (cursor, end) = (self.come, self.come);
+            self.begun.push_back(Begun {
+                second,
+                cursor,
+                end,
+            });
         }
         self.zios.push_back(Kept { zio: *zio, client });
         self.come += 1;
+        // Most zios belong to the last second, some to the one before.
+        let own = self.begun.iter().rposition(|begun| begun.second <= second);
+        self.begun[own.unwrap_or(0)].end = self.come;
     }
 
     fn forget(&mut self) {
@@ -105,8 +115,10 @@ impl Recent {
             self.since = self.since.max(zio.ended().as_nanos() / SECOND_NS + 1);
         }
         let oldest = self.oldest();
-        while self.begun.get(1).is_some_and(|next| next.cursor <= oldest) {
+        while let Some(next) = self.begun.get(1).filter(|next| next.cursor <= oldest) {
+            let end = next.end.max(self.begun[0].end);
             self.begun.pop_front();
+            self.begun[0].end = end;
         }
     }
 
@@ -120,11 +132,12 @@ impl Recent {
         (self.most * size_of::<Kept>()) as u64
     }
 
-    /// Begins a copy of the zios that ended from this second on.
-    pub(super) fn begin_copy(&self, second: u64) -> Copied {
+    /// Begins a copy of the zios that ended in these seconds.
+    pub(super) fn begin_copy(&self, seconds: &Range<u64>) -> Copied {
+        let next = self.cursor_of(seconds.start);
         Copied {
-            next: self.cursor_of(second),
-            end: self.come,
+            next,
+            end: self.end_of(seconds).max(next),
             ..Copied::default()
         }
     }
@@ -168,6 +181,17 @@ impl Recent {
         let at = self.begun.partition_point(|begun| begun.second < second);
         let first = self.begun.get(at).map_or(self.come, |begun| begun.cursor);
         first.max(self.oldest())
+    }
+
+    /// The cursor after the last zio of these seconds.
+    fn end_of(&self, seconds: &Range<u64>) -> u64 {
+        let begun = self
+            .begun
+            .partition_point(|begun| begun.second <= seconds.start);
+        // What ended before the first entry was added to that entry.
+        let own = self.begun.range(begun.saturating_sub(1)..).enumerate();
+        let own = own.take_while(|(at, begun)| *at == 0 || begun.second < seconds.end);
+        own.map(|(_, begun)| begun.end).max().unwrap_or(0)
     }
 
     /// Notes the name of a new client. `present` has the numbers of the clients that may still send zios.

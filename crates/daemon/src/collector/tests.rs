@@ -265,7 +265,7 @@ proptest! {
         let seconds = from..from + length;
         let second = |zio: &FinishedZio| zio.ended().as_nanos() / SECOND_NS;
         let is_read = |zio: &FinishedZio| zio.op == Op::Read;
-        let mut copied = collected.begin_copy(seconds.start);
+        let mut copied = collected.begin_copy(&seconds);
         while !collected.copy(&mut copied, &seconds, part, is_read) {}
         let told: Vec<(FinishedZio, String)> = copied.zios.iter().map(|kept| {
             let name = copied.name_of(kept.client).map_or("other", |name| name);

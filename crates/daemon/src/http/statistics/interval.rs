@@ -58,6 +58,19 @@ impl Interval {
         }
     }
 
+    pub(super) fn columns(&self) -> u64 {
+        let Range { start, end } = self.seconds;
+        end.saturating_sub(self.column(start)).div_ceil(self.step)
+    }
+
+    /// The seconds of the interval in pieces of at most this many columns.
+    pub(super) fn pieces(&self, columns: u64) -> impl Iterator<Item = Range<u64>> {
+        let Range { start, end } = self.seconds;
+        let length = columns.max(1) * self.step;
+        let begins = (self.column(start)..end).step_by(length as usize);
+        begins.map(move |begin| begin.max(start)..(begin + length).min(end))
+    }
+
     /// The first second of the column that contains this second.
     pub(super) fn column(&self, second: u64) -> u64 {
         second / self.step * self.step

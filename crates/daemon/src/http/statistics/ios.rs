@@ -40,8 +40,7 @@ impl CopiedIos {
         let wants = |zio: &FinishedZio| {
             zio.is_of_volume() == is_volume && device.is_none_or(|device| device == zio.device)
         };
-        let first = wanted.seconds.start;
-        let mut copied = daemon.collected(|view| view.collected.begin_copy(first));
+        let mut copied = daemon.collected(|view| view.collected.begin_copy(&wanted.seconds));
         making.copy(copied.bytes_max()).await?;
         // No part of the memory is touched before it is filled, and the copy never moves.
         let room = copied.zios.try_reserve_exact(copied.zios_max());
@@ -123,28 +122,33 @@ fn second_of(kept: &Kept) -> u64 {
     kept.zio.ended().as_nanos() / SECOND_NS
 }
 
-/// Counts a statistic over an interval.
+/// Counts a statistic over an interval, piece by piece, so that the copies stay small.
 pub(super) async fn count(
     daemon: &Arc<Daemon>,
     statistic: &Statistic,
     interval: &Interval,
     making: &mut AnswerBuilder,
 ) -> Result<Counted, Refusal> {
-    let wanted = Wanted {
-        names_devices: statistic.names_devices(),
-        layer: statistic.layer,
-        seconds: interval.seconds.clone(),
+    let mut all = Counted {
+        columns: BTreeMap::new(),
+        since: 0,
     };
-    let mut ios = CopiedIos::copy(daemon, &wanted, None, making).await?;
-    let (statistic, interval, since) = (statistic.clone(), interval.clone(), ios.since);
-    let counted = tokio::task::spawn_blocking(move || {
-        ios.sort();
-        columns(&ios, &statistic, &interval)
-    });
-    Ok(Counted {
-        columns: counted.await.map_err(panicked)?,
-        since,
-    })
+    for seconds in interval.pieces(interval.columns().div_ceil(PIECES)) {
+        let wanted = Wanted {
+            names_devices: statistic.names_devices(),
+            layer: statistic.layer,
+            seconds,
+        };
+        let mut ios = CopiedIos::copy(daemon, &wanted, None, making).await?;
+        all.since = all.since.max(ios.since);
+        let (statistic, interval) = (statistic.clone(), interval.clone());
+        let counted = tokio::task::spawn_blocking(move || {
+            ios.sort();
+            columns(&ios, &statistic, &interval)
+        });
+        all.columns.extend(counted.await.map_err(panicked)?);
+    }
+    Ok(all)
 }
 
 /// The columns of these zios, which are sorted by second. Each of two threads counts half of the seconds.
@@ -207,5 +211,7 @@ pub(super) fn parts_of(tally: &Tally) -> Parts<'_> {
     parts
 }
 
+/// In how many pieces the columns of an interval are counted.
+const PIECES: u64 = 16;
 /// How many zios the daemon examines without a pause, in about 2 ms.
 const PART: usize = 100_000;

@@ -100,7 +100,7 @@ fn columns(
     statistic: &Statistic,
     interval: &Interval,
 ) -> Result<Counted, Refusal> {
-    let pieces = pieces(interval);
+    let pieces: Vec<Range<u64>> = interval.pieces(PIECE).collect();
     let (early, late) = pieces.split_at(pieces.len() / 2);
     let count = |own| count(memory, statistic, interval, own);
     let (early, late) = std::thread::scope(|scope| {
@@ -119,15 +119,6 @@ fn columns(
     counted.finish(interval, &memory.lost(statistic.layer, &interval.seconds));
     counted.since = counted.since.max(memory.clock().started_ns / SECOND_NS);
     Ok(counted)
-}
-
-/// The pieces of an interval. Each has at most [`PIECE`] columns.
-fn pieces(interval: &Interval) -> Vec<Range<u64>> {
-    let Range { start, end } = interval.seconds;
-    let length = PIECE * interval.step;
-    let begins = (interval.column(start)..end).step_by(length as usize);
-    let piece = |begin: u64| begin.max(start)..(begin + length).min(end);
-    begins.map(piece).collect()
 }
 
 fn count(
