@@ -6,6 +6,7 @@ finishes early, and that everything is counted.
 
 import errno
 import os
+import re
 import time
 
 import pytest
@@ -111,6 +112,20 @@ def test_first_and_every_count_what_matches(daemon, client):
     assert reads == [errno.EIO] * 3 + [0] * 2
     writes = [client.wait(client.write()).error for _ in range(8)]
     assert writes == [0, 0, 0, errno.ENOSPC] * 2
+
+
+def test_skip_every_and_first_combine_and_another_update_keeps_the_count(daemon, client):
+    picked = lambda ios: [number for number in ios if client.wait(client.write()).error]
+    daemon.cli("inject", "d", "-e", "EIO", "-T", "write", "--skip", "4", "--every", "3", "--first", "3")
+    assert picked(range(1, 9)) == [7]
+    daemon.cli("update", "1", "-e", "ENOSPC", "-T", "write", "--skip", "4", "--every", "3", "--first", "3")
+    assert picked(range(9, 20)) == [10, 13]
+    assert rule(daemon)["counted"] == 19
+    assert re.search(r"^rule 1: 19 counted since \S+ ago$", daemon.cli("list").stdout, re.M)
+    daemon.cli("update", "1", "-e", "EIO", "-T", "write", "--nth", "2")
+    assert picked(range(1, 5)) == [2]
+    refused = daemon.cli("inject", "d", "-e", "EIO", "--nth", "2", "--every", "3", code=2)
+    assert "'--nth <N>' cannot be used with '--every <N>'" in refused.stderr
 
 
 def test_a_range_is_hit_where_it_is_touched(daemon, client):

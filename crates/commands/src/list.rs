@@ -102,9 +102,14 @@ const LOOKED_AT: usize = 100;
 
 /// Remarks about rules, printed below the table because they do not fit into it.
 fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
-    let notes = rules
-        .iter()
-        .flat_map(|rule| [note(rule), overruns(rule), depth(rule, disks)]);
+    let notes = rules.iter().flat_map(|rule| {
+        [
+            note(rule),
+            counted(rule),
+            overruns(rule),
+            depth(rule, disks),
+        ]
+    });
     let notes = notes.flatten().map(|note| note + "\n");
     notes.collect::<String>() + &stalls(rules)
 }
@@ -120,6 +125,16 @@ fn overruns(rule: &Rule) -> Option<String> {
              add' delays those, too",
             rule.id, counters.overrun
         )
+    })
+}
+
+/// How far the count of a rule has come that takes only some of the zios by their number.
+fn counted(rule: &Rule) -> Option<String> {
+    let fields = &rule.fields;
+    let counts = fields.skip > 0 || fields.every.is_some() || fields.first.is_some();
+    counts.then(|| {
+        let (ios, age) = (rule.counted, short_time(rule.counting_ns));
+        format!("rule {}: {ios} counted since {age} ago", rule.id)
     })
 }
 
