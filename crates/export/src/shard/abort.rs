@@ -10,12 +10,12 @@ impl Shard {
     /// Takes apart the connections that have been hung up. The next passes abort their zios in flight.
     pub(super) fn part_with_ended(&mut self) {
         for (at, mut connection) in self.connections.take_ended() {
-            self.budget.forget(at, &connection);
+            self.zios.budget.forget(at, &connection);
             let export = connection.export();
             if let Some(incoming) = connection.inlet_mut().abandon() {
-                self.buffers.give(incoming.payload);
+                self.zios.buffers.give(incoming.payload);
                 let length = u64::from(incoming.request.length);
-                self.budget.give_back(export, 0, length);
+                self.zios.budget.give_back(export, 0, length);
             }
             self.departures.push(Departure {
                 at,
@@ -53,21 +53,21 @@ impl Shard {
             return;
         };
         let zios = connection.zios_mut();
-        let Some(zio) = self.slots.find(*zios, cookie) else {
+        let Some(zio) = self.zios.slots.find(*zios, cookie) else {
             return;
         };
-        self.slots.unlink(zio, zios);
-        self.slots[zio].cancel();
+        self.zios.slots.unlink(zio, zios);
+        self.zios.slots[zio].cancel();
         self.step(Input::Abort(&[zio]), None);
     }
 
     /// Aborts at most `most` zios of a connection. Returns how many it has aborted. Begins with the youngest:
     /// if an older zio were aborted first, the next zio of its lane would start, only to be aborted as well.
     fn abort(&mut self, mut departure: Departure, most: usize) -> usize {
-        let zios = self.slots.youngest(departure.zios, most);
+        let zios = self.zios.slots.youngest(departure.zios, most);
         for zio in &zios {
-            self.slots.unlink(*zio, &mut departure.zios);
-            self.slots[*zio].cancel();
+            self.zios.slots.unlink(*zio, &mut departure.zios);
+            self.zios.slots[*zio].cancel();
         }
         self.step(Input::Abort(&zios), None);
         if departure.zios.is_empty() {

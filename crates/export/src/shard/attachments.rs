@@ -31,7 +31,7 @@ impl Shard {
         }
         let connection = Connection::new(handover, client, self.timers.now());
         let at = self.connections.insert(connection);
-        self.budget.recount(&mut self.connections[at]);
+        self.zios.budget.recount(&mut self.connections[at]);
         self.connections
             .begin_watch(at)
             .map_err(AttachError::Refused)?;
@@ -63,7 +63,7 @@ impl Shard {
         let connections = connections.filter_map(|at| self.connections.get(at));
         let view = |connection: &Connection| {
             let (attachment, since) = connection.attachment()?;
-            let in_flight = self.slots.list(connection.zios()).len() as u32;
+            let in_flight = self.zios.slots.list(connection.zios()).len() as u32;
             Some(AttachmentView {
                 node: attachment.node.clone(),
                 mechanism: attachment.mechanism,
@@ -88,7 +88,7 @@ impl Shard {
         let mut places = self.connections.places();
         let at = places.find(|at| self.connections.get(*at).is_some_and(is_it))?;
         let zios = self.connections.get(at)?.zios();
-        let failed = self.slots.list(zios).len() as u32;
+        let failed = self.zios.slots.list(zios).len() as u32;
         self.connections.hang_up(at);
         // The kernel's requests must fail before the answer.
         self.part_with_ended();

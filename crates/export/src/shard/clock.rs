@@ -14,7 +14,7 @@ impl Shard {
     /// Waits until there is something to do, and begins a pass.
     pub(super) fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let (deadline, beat) = (self.deadline(), self.beat());
-        let (engine, slots, stores) = (&self.engine, &self.slots, &self.stores);
+        let (engine, slots, stores) = (&self.engine, &self.zios.slots, &self.storage.stores);
         let prepare = |until| prefetch(engine, slots, stores, until);
         let stop = self
             .timers
@@ -30,8 +30,7 @@ impl Shard {
     fn deadline(&mut self) -> Option<Instant> {
         if !self.intake.is_empty()
             || !self.outbox.is_empty()
-            || self.unfinished.has_pieces()
-            || self.device_ring.is_busy()
+            || self.storage.is_busy()
             || self.control.has_messages()
             || self.connections.has_ended()
             || !self.departures.is_empty()
@@ -41,7 +40,7 @@ impl Shard {
         let deadlines = [
             self.engine.next_deadline(),
             self.control.shutdown_until(),
-            self.budget.evicts_at(),
+            self.zios.budget.evicts_at(),
         ];
         deadlines.into_iter().flatten().min()
     }

@@ -23,7 +23,11 @@ impl Shard {
         }
         self.step(Input::Command(id, command), None);
         let engine = &self.engine;
-        let armed = self.stores.disks().any(|disk| engine.has_rules(disk));
+        let armed = self
+            .storage
+            .stores
+            .disks()
+            .any(|disk| engine.has_rules(disk));
         self.rule_marks
             .keep(|disk, rule| engine.has_rule(disk, rule));
         self.timers.meter_mut().set_armed(armed);

@@ -9,14 +9,13 @@
 //! fixed number of replies to each connection. Larger numbers would raise throughput, but delay replies. The
 //! limits also keep a client that floods the shard from taking the time of other clients.
 //!
-//! The shard is made of parts with private fields. Each owns one thing: received bytes ([`Intake`]), zios in
-//! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the limits on clients'
-//! memory ([`Budget`]), time ([`Timers`]), or messages ([`Control`]). The steps of a pass are in files of
-//! their own: `clock`, `receive`, `admission`, `step`, `store_work`, `pool_work`, `lossy_work`, `device_work`, `moves`,
-//! `send`, `abort`, `attachments`, `commands`, `snapshots`, `power`, `mirrors`, `shutdown`.
+//! The shard is a loop over parts with private fields. Each owns one thing: received bytes ([`Intake`]),
+//! connections ([`Connections`]), clients' zios with their memory ([`Zios`]), stores and the bytes of volumes
+//! ([`Storage`]), replies ([`Outbox`]), time ([`Timers`]), or messages ([`Control`]). No part calls the shard.
+//! The steps of a pass are in files of their own, and a step calls only steps below it. From the top: the loop
+//! in this file, `power` and `shutdown`; `commands`, `receive`, `send`, `work` and `abort`; `clock`; `step`.
 
 mod abort;
-mod admission;
 mod attachments;
 mod block_memory;
 mod budget;
@@ -31,16 +30,12 @@ mod control;
 mod cuts;
 mod departures;
 mod device_ring;
-mod device_work;
 mod exports;
 mod intake;
 mod lingering;
 mod load_meter;
-mod lossy_work;
 mod mirrors;
-mod moves;
 mod outbox;
-mod pool_work;
 mod power;
 mod prefetch;
 mod receive;
@@ -53,10 +48,12 @@ mod slots;
 mod snapshots;
 mod step;
 mod stops;
-mod store_work;
+mod storage;
 mod submission;
 mod timers;
 mod unfinished;
+mod work;
+mod zios;
 
 use std::collections::HashMap;
 use std::io;
@@ -66,22 +63,19 @@ use dashpot_engine::{Action, Engine, Input, PoolId};
 use dashpot_sys::Ring;
 use rustix::event::epoll::{self, EventFlags};
 
-use self::block_memory::BlockMemory;
-use self::budget::Budget;
-use self::buffers::Buffers;
 use self::connections::{Connections, Poller, Source};
 use self::control::Control;
 use self::cuts::Cuts;
 use self::departures::Departures;
 use self::device_ring::DeviceRing;
-use self::exports::{Exports, Stores};
+use self::exports::Exports;
 use self::intake::Intake;
 use self::lingering::Lingering;
 use self::outbox::Outbox;
 use self::rule_marks::RuleMarks;
-use self::slots::Slots;
+use self::storage::Storage;
 use self::timers::Timers;
-use self::unfinished::Unfinished;
+use self::zios::Zios;
 use crate::events::Recorder;
 use crate::export::Served;
 use crate::mailbox::Mailbox;
@@ -93,18 +87,13 @@ pub(crate) struct Shard {
     engine: Engine,
     actions: Vec<Action>,
     exports: Exports,
-    stores: Stores,
     connections: Connections,
     departures: Departures,
     lingering: Lingering,
     intake: Intake,
-    slots: Slots,
-    buffers: Buffers,
-    blocks: BlockMemory,
-    unfinished: Unfinished,
-    device_ring: DeviceRing,
     outbox: Outbox,
-    budget: Budget,
+    zios: Zios,
+    storage: Storage,
     timers: Timers,
     rule_marks: RuleMarks,
     cuts: Cuts,
@@ -144,18 +133,18 @@ impl Shard {
         Ok(Shard {
             engine: parts.engine,
             actions: Vec::new(),
-            stores: Stores::new(parts.stores),
             connections: Connections::new(Poller::new(&*parts.mailbox, device_ring.bell())?),
             departures: Departures::default(),
             lingering: Lingering::default(),
             intake: Intake::default(),
-            slots: Slots::default(),
-            buffers: Buffers::default(),
-            blocks: BlockMemory::default(),
-            unfinished: Unfinished::new(parts.pool),
-            device_ring,
             outbox: Outbox::default(),
-            budget: Budget::new(exports.len()),
+            zios: Zios::new(exports.len()),
+            storage: Storage::new(
+                parts.stores,
+                parts.pool,
+                device_ring,
+                Arc::clone(&parts.mailbox),
+            ),
             exports,
             timers: Timers::new(parts.spins),
             rule_marks: RuleMarks::default(),
@@ -170,7 +159,7 @@ impl Shard {
     /// Serves until a message has ended the shard and no replies are left to send.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
-        self.device_ring.enable()?;
+        self.storage.ring().enable()?;
         while !self.is_over() {
             self.wait(&mut events)?;
             let woke = self.timers.now();
@@ -203,9 +192,9 @@ impl Shard {
 
     /// Submits the work that is queued for the ring. The kernel may do some of it at once.
     fn submit_to_ring(&mut self) -> io::Result<()> {
-        if self.device_ring.has_queued() {
+        if self.storage.ring().has_queued() {
             self.timers.note_call(true);
-            self.device_ring.submit()?;
+            self.storage.ring().submit()?;
         }
         Ok(())
     }
@@ -213,7 +202,7 @@ impl Shard {
     fn meet(&mut self, event: epoll::Event) {
         let at = match Poller::source(&event) {
             Source::Mailbox => return self.control.collect(),
-            Source::Ring => return self.device_ring.hear(),
+            Source::Ring => return self.storage.ring().hear(),
             Source::Lingering(at) => return self.lingering.go_on(at),
             Source::Connection(at) => at,
         };

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use dashpot_engine::{Answer, Command, Device, DiskId, Errno, Input, Outcome, PoolId, ZioId};
+use dashpot_engine::{Answer, Command, Device, Errno, Input, Outcome, PoolId, ZioId};
 
 use super::Shard;
 use crate::export::ExportId;
@@ -21,11 +21,13 @@ impl Shard {
             Some(Device::Disk(disk)) => vec![disk],
             _ => Vec::new(),
         };
-        if self.must_wait(&disks) {
+        if self.storage.pause(&disks) {
             return self.cuts.wait(Message::Cut(export, cut, answer));
         }
         let loss = self.cut(export, &cut);
-        let cut_off = self.resume_stores(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
+        let cut_off = self
+            .storage
+            .resume(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
         let answer = |outcome| answer(loss.and_then(|loss| after(outcome, loss)));
         self.cuts.answer(cut_off, Box::new(answer));
     }
@@ -33,47 +35,22 @@ impl Shard {
     /// Cuts the power of a pool, as [`Shard::cut_and_answer`] does for an export.
     pub(super) fn cut_pool_and_answer(&mut self, pool: PoolId, cut: Cut, answer: PoolCutAnswer) {
         let disks = self.engine.disks_of(pool);
-        if self.must_wait(&disks) {
+        if self.storage.pause(&disks) {
             return self.cuts.wait(Message::CutPool(pool, cut, answer));
         }
         let loss = self.cut_pool(pool, &cut);
-        let cut_off = self.resume_stores(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
+        let cut_off = self
+            .storage
+            .resume(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
         let answer = |outcome| answer(loss.and_then(|loss| after(outcome, loss)));
         self.cuts.answer(cut_off, Box::new(answer));
-    }
-
-    /// Makes the lossy stores of these disks begin no batch. Returns whether one is still at the medium.
-    fn must_wait(&mut self, disks: &[DiskId]) -> bool {
-        let mut is_busy = false;
-        for disk in disks {
-            if let Some((_, lossy)) = self.stores.lossy(Device::Disk(*disk)) {
-                lossy.pause();
-                is_busy |= lossy.is_at_medium();
-            }
-        }
-        is_busy
-    }
-
-    /// Lets the lossy stores of these disks go on. Returns those whose media lack something, if the power was
-    /// cut.
-    fn resume_stores(&mut self, mut disks: Vec<DiskId>, were_cut: bool) -> Vec<DiskId> {
-        disks.retain(|disk| {
-            let lossy = self.stores.lossy(Device::Disk(*disk));
-            let is_lossy = lossy.is_some();
-            if let Some((disk, lossy)) = lossy {
-                lossy.resume();
-                self.unfinished.tend(disk);
-            }
-            is_lossy && were_cut
-        });
-        disks
     }
 
     /// Cuts the power of an export. The export then keeps serving, restarts or stays off.
     fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
         self.exports.find(export).ok_or(CutError::LosesNothing)?;
         let device = self.exports.device(export);
-        if !self.stores.lose(device) {
+        if !self.storage.stores.lose(device) {
             return Err(CutError::LosesNothing);
         }
         if self.begin_cut(&[export], cut)? {
@@ -82,7 +59,7 @@ impl Shard {
                 ..Loss::default()
             });
         }
-        let loss = self.cut_store(device, cut)?;
+        let loss = self.storage.cut(device, cut, self.timers.now())?;
         self.switch(&[export], cut.then != Then::Off);
         Ok(loss)
     }
@@ -91,7 +68,7 @@ impl Shard {
     fn cut_pool(&mut self, pool: PoolId, cut: &Cut) -> Result<PoolLoss, CutError> {
         let disks = self.engine.disks_of(pool);
         let devices = || disks.iter().copied().map(Device::Disk);
-        if !devices().all(|device| self.stores.lose(device)) {
+        if !devices().all(|device| self.storage.stores.lose(device)) {
             return Err(CutError::LosesNothing);
         }
         let exports = self.exports_of(pool);
@@ -111,10 +88,11 @@ impl Shard {
                 child.is_some_and(|child| disks.contains(&child.device))
             });
         }
+        let now = self.timers.now();
         for (at, device) in (0..).zip(devices()) {
             let seed = cut.seed ^ at << 32;
             loss.disks
-                .push(self.cut_store(device, &Cut { seed, ..*cut })?);
+                .push(self.storage.cut(device, &Cut { seed, ..*cut }, now)?);
         }
         if cut.then != Then::Off {
             self.switch(&exports, true);
@@ -145,13 +123,6 @@ impl Shard {
         for export in exports {
             self.exports.info(*export).power.switch(on);
         }
-    }
-
-    fn cut_store(&mut self, device: Device, cut: &Cut) -> Result<Loss, CutError> {
-        let now = self.timers.now();
-        let lossy = self.stores.lossy(device);
-        let loss = lossy.map(|(_, lossy)| lossy.cut(cut, now));
-        loss.ok_or(CutError::LosesNothing)
     }
 
     /// The exports of a pool's volumes.
@@ -190,28 +161,18 @@ impl Shard {
         // Zios whose work the store has not begun must not reach the store after the cut.
         self.abort_departed_at_once(export);
         self.drop_pieces(|shard, zio| {
-            let slot = shard.slots.get(zio).filter(|_| !zio.is_child());
+            let slot = shard.zios.slots.get(zio).filter(|_| !zio.is_child());
             slot.is_some_and(|slot| slot.export() == export)
         });
     }
 
     /// Drops the unfinished pieces of work of all zios for which `are_gone` returns true.
     fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
-        for disk in self.stores.disks() {
-            let lossy = self.stores.lossy(Device::Disk(disk));
-            let parked = lossy.map_or_else(Vec::new, |(_, lossy)| lossy.take_parked());
-            for (zio, done) in parked {
-                self.unfinished.push_piece(zio, done);
-            }
-        }
-        for _ in 0..self.unfinished.pieces() {
-            let Some((zio, done)) = self.unfinished.pop_piece() else {
-                return;
-            };
+        for (zio, done) in self.storage.take_pieces() {
             if are_gone(self, zio) {
                 self.step(Input::Done(zio, Err(Errno::Shutdown)), None);
             } else {
-                self.unfinished.push_piece(zio, done);
+                self.storage.unfinished().push_piece(zio, done);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Receiving: takes requests from a connection, admits them, and submits them to the engine.
+//! Receiving: takes requests from a connection, admits them, and submits them to the engine. While the budget
+//! has no room for a connection's next request, the connection stalls.
 
 use std::ops::Range;
 
@@ -36,6 +37,61 @@ impl Shard {
         }
     }
 
+    /// Returns whether the budget admits one more request of a connection. The request makes the shard hold
+    /// `holds` bytes. If the budget does not admit the request, stalls the connection.
+    #[inline]
+    pub(super) fn admits(&mut self, at: usize, holds: u64) -> bool {
+        let connection = &mut self.connections[at];
+        if self.zios.budget.admits(connection, holds) {
+            return true;
+        }
+        self.zios
+            .budget
+            .stall(at, connection, holds, self.timers.now());
+        self.connections.watch(at);
+        false
+    }
+
+    /// Checks the stalled connections again, if some of the budget has been given back.
+    pub(super) fn end_stalls(&mut self) {
+        for stalled in self.zios.budget.take_stalled() {
+            let at = stalled.at;
+            let Some(connection) = self.connections.get_mut(at) else {
+                continue;
+            };
+            if !self.zios.budget.admits_stalled(stalled, connection) {
+                self.zios.budget.keep_stalled(stalled);
+                continue;
+            }
+            connection.stall(false);
+            self.intake.push(at, connection.inlet_mut());
+            self.connections.watch(at);
+        }
+    }
+
+    /// Ends connections that have announced a payload and send it too slowly while other requests wait.
+    pub(super) fn evict(&mut self) {
+        let now = self.timers.now();
+        let Some(missed) = self.zios.budget.begin_eviction(now) else {
+            return;
+        };
+        if let Some(missed) = missed {
+            for at in self.connections.places() {
+                if let Some(connection) = self.connections.get_mut(at) {
+                    connection.inlet_mut().forgive(missed);
+                }
+            }
+        }
+        // Ends all late connections. Ending only as many late connections as there are stalled ones is not
+        // enough, because connections that the shard has not read yet may be waiting, too.
+        let is_late = |at: &usize| {
+            let connection = self.connections.get(*at);
+            connection.is_some_and(|connection| self.zios.budget.is_late(connection, now))
+        };
+        let late: Vec<usize> = self.connections.places().filter(is_late).collect();
+        late.into_iter().for_each(|at| self.connections.hang_up(at));
+    }
+
     fn receive_requests(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let mut received = connection.inlet_mut().take_received();
@@ -47,14 +103,17 @@ impl Shard {
                 break;
             }
         }
-        self.unfinished.copy_now(&mut self.stores, received.bytes());
+        self.storage.copy_now(received.bytes());
         self.put_back(at, received);
     }
 
     /// Receives more bytes after those that `received` still has. Returns false if none have arrived.
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
         let connection = &mut self.connections[at];
-        let (limits, short) = (connection.receive_limits(), self.budget.keeps_too_much());
+        let (limits, short) = (
+            connection.receive_limits(),
+            self.zios.budget.keeps_too_much(),
+        );
         let mut bytes = self.intake.buffer(limits, short);
         bytes.extend_from_slice(received.rest());
         match connection.receive(&mut bytes) {
@@ -82,13 +141,13 @@ impl Shard {
         };
         if connection.may_hold_request(received.rest()) && !connection.is_closing() {
             connection.inlet_mut().put_received(received);
-            self.budget.recount(connection);
+            self.zios.budget.recount(connection);
             self.intake.push(at, connection.inlet_mut());
             return;
         }
         let rest = received.rest().to_vec();
         connection.inlet_mut().put_received(Received::new(rest));
-        self.budget.recount(connection);
+        self.zios.budget.recount(connection);
         self.intake.give(received.into_bytes());
     }
 
@@ -172,7 +231,7 @@ impl Shard {
 
     /// How many bytes of a read's data the shard has to hold until it sends the reply.
     fn read_holds(&self, device: Device, request: &Request) -> u64 {
-        let store = self.stores.of(device);
+        let store = self.storage.stores.of(device);
         match request.operation {
             Operation::Read if !store.is_some_and(Store::reads_at_reply) => request.length.into(),
             _ => 0,
@@ -187,12 +246,13 @@ impl Shard {
             self.submit(at, request, now, Some((received.bytes(), place)));
             return true;
         }
-        let mut payload = self.buffers.take(request.length);
+        let mut payload = self.zios.buffers.take(request.length);
         payload.extend_from_slice(received.rest());
         received.take(payload.len());
         let connection = &mut self.connections[at];
         connection.inlet_mut().collect(request, payload, now);
-        self.budget
+        self.zios
+            .budget
             .charge(connection.export(), 0, u64::from(request.length));
         false
     }
@@ -212,7 +272,7 @@ impl Shard {
         };
         let request = incoming.request;
         let id = self.prepare(at, request);
-        let slot = &mut self.slots[id];
+        let slot = &mut self.zios.slots[id];
         slot.put_payload(incoming.payload);
         slot.charge(u64::from(request.length));
         self.issue(id, incoming.arrived, None);
@@ -240,16 +300,16 @@ impl Shard {
         };
         let device = self.exports.device(origin.export);
         let charged = self.read_holds(device, &request);
-        self.budget.charge(origin.export, 1, charged);
+        self.zios.budget.charge(origin.export, 1, charged);
         let zios = self.connections[at].zios_mut();
         let slot = || Slot::new(origin, device, request, charged);
-        self.slots.insert(zios, slot)
+        self.zios.slots.insert(zios, slot)
     }
 
     /// Submits a request to the engine. If the store does not take the payload of a write during this call,
     /// copies the payload out of the receive buffer.
     fn issue(&mut self, id: ZioId, arrived: Instant, payload: Option<(&[u8], Range<usize>)>) {
-        let slot = &self.slots[id];
+        let slot = &self.zios.slots[id];
         let input = match (slot.device(), slot.request().operation) {
             (Device::Disk(disk), Operation::Call(..)) => {
                 Input::SubmitSinceArrival(zio(id, disk, slot, arrived))
@@ -261,20 +321,20 @@ impl Shard {
         let bytes = submission.as_ref().map(Submission::payload);
         self.step(input, submission);
         if let Some(bytes) = bytes
-            && !self.slots[id].is_started()
+            && !self.zios.slots[id].is_started()
         {
-            self.keep_payload(id, bytes);
+            self.zios.keep_payload(id, bytes);
         }
     }
 
     /// Queues a reply to a request that did not become a zio. Returns whether the shard may go on reading the
     /// connection: while too many such replies wait, it may not.
     fn put_whole(&mut self, at: usize, reply: Vec<u8>) -> bool {
-        let keep_too_much = self.budget.keeps_too_much();
+        let keep_too_much = self.zios.budget.keeps_too_much();
         let connection = &mut self.connections[at];
         connection.outlet_mut().put_whole(reply, keep_too_much);
         let goes_on = connection.wants_input();
-        self.budget.recount(connection);
+        self.zios.budget.recount(connection);
         self.outbox.push(at, connection.outlet_mut());
         if !goes_on {
             self.connections.watch(at);
@@ -294,7 +354,11 @@ impl Shard {
         let length = u64::from(question.length);
         let hole = false;
         let mut extents = vec![Extent { length, hole }];
-        if let Some(store) = self.stores.of(self.exports.device(connection.export())) {
+        if let Some(store) = self
+            .storage
+            .stores
+            .of(self.exports.device(connection.export()))
+        {
             self.timers.note_call(store.may_wait());
             store.extents(question.offset, length, question.limit, &mut extents);
         }

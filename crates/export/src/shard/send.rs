@@ -88,8 +88,8 @@ impl Shard {
     /// another from after it.
     fn load_half_sent(&mut self, chunk: &Chunk) {
         let zio = chunk.half_sent();
-        if let Some(lent) = zio.and_then(|zio| self.slots[zio].lent()) {
-            self.load(lent.buf);
+        if let Some(lent) = zio.and_then(|zio| self.zios.slots[zio].lent()) {
+            self.store_work().load(lent.buf);
         }
     }
 
@@ -97,7 +97,7 @@ impl Shard {
     fn keep_unsent(&mut self, at: usize, chunk: Chunk) {
         let connection = &mut self.connections[at];
         connection.outlet_mut().keep_unsent(chunk);
-        self.budget.recount(connection);
+        self.zios.budget.recount(connection);
         self.connections.watch(at);
     }
 
@@ -108,7 +108,7 @@ impl Shard {
         }
         self.outbox.give(chunk);
         let connection = &mut self.connections[at];
-        self.budget.recount(connection);
+        self.zios.budget.recount(connection);
         if connection.outlet_mut().goes_on() {
             return true;
         }
@@ -121,9 +121,9 @@ impl Shard {
     fn offer(&mut self, at: usize, chunk: &Chunk) -> rustix::io::Result<usize> {
         let connection = &mut self.connections[at];
         let sources = Sources {
-            slots: &self.slots,
-            blocks: &self.blocks,
-            stores: &self.stores,
+            slots: &self.zios.slots,
+            blocks: self.storage.blocks(),
+            stores: &self.storage.stores,
             device: self.exports.device(connection.export()),
         };
         connection.offer(chunk, sources)
@@ -134,7 +134,7 @@ impl Shard {
     fn fill_chunk(&mut self, at: usize, chunk: &mut Chunk) -> bool {
         let connection = &mut self.connections[at];
         let was_readable = connection.wants_input();
-        connection.fill(chunk, &self.slots);
+        connection.fill(chunk, &self.zios.slots);
         if !was_readable && connection.wants_input() {
             self.intake.push(at, connection.inlet_mut());
             self.connections.watch(at);
@@ -148,20 +148,20 @@ impl Shard {
     fn note_offered(&mut self, zios: &[ZioId]) {
         let now = self.timers.now();
         for id in zios {
-            self.slots[*id].offer(now);
+            self.zios.slots[*id].offer(now);
         }
     }
 
     /// Finishes a zio after the transport has accepted the last byte of its reply.
     fn finish(&mut self, at: usize, zio: ZioId) {
-        self.slots.unlink(zio, self.connections[at].zios_mut());
-        let slot = &self.slots[zio];
+        self.zios.slots.unlink(zio, self.connections[at].zios_mut());
+        let slot = &self.zios.slots[zio];
         let offered = slot.offered().unwrap_or(self.timers.now());
         // A zio that has failed has not happened.
         if slot.outcome().is_ok() {
             let device = slot.device();
             let told = self.engine.tell();
-            self.told(zio, device, told);
+            self.storage.told(zio, device, told);
         }
         self.forget(zio);
         self.step(Input::Replied { zio, offered }, None);
@@ -173,7 +173,7 @@ impl Shard {
         let Some(connection) = connection.filter(|connection| connection.has_lost_peer()) else {
             return;
         };
-        let left = self.slots.list(connection.zios());
+        let left = self.zios.slots.list(connection.zios());
         if left.iter().all(|zio| self.engine.never_ends(*zio)) {
             self.connections.hang_up(at);
         }

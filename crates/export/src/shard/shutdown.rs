@@ -45,7 +45,7 @@ impl Shard {
             && self.departures.is_empty()
             && self.connections.is_empty()
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
-            && !self.stores.are_at_medium()
+            && !self.storage.stores.are_at_medium()
     }
 
     /// Gives up acknowledged data if a pool's disks refuse it. The shutdown then no longer waits for this
@@ -74,7 +74,7 @@ impl Shard {
     /// covered. Returns whether all stores could be synced.
     pub(super) fn sync_stores(&mut self) -> bool {
         let mut synced = true;
-        for (disk, store) in self.stores.iter_mut() {
+        for (disk, store) in self.storage.stores.iter_mut() {
             // This call syncs stores that do not use worker threads.
             synced &= !matches!(store.flush(), Attempt::Done(Err(_)));
             if let Some(store) = store.blocking()

@@ -23,7 +23,7 @@ impl Shard {
         let export = self.exports.of(Device::Disk(disk));
         Counted {
             overloaded_seconds: self.timers.meter().work(now).overloaded_seconds,
-            stalls: export.map_or(0, |export| self.budget.stalls(export)),
+            stalls: export.map_or(0, |export| self.zios.budget.stalls(export)),
             depths: self.engine.depths(disk, now).unwrap_or_default(),
         }
     }
@@ -49,7 +49,7 @@ impl Shard {
     }
 
     fn with_disk(&self, disk: DiskId, oldest: usize, common: DiskSnapshot) -> Option<DiskSnapshot> {
-        let store = self.stores.of(Device::Disk(disk))?;
+        let store = self.storage.stores.of(Device::Disk(disk))?;
         let is_pooled = self.exports.of(Device::Disk(disk)).is_none();
         let counted = self.counted(disk);
         let rules = self.engine.rules(disk, common.at).map(|rule| {
@@ -78,15 +78,15 @@ impl Shard {
             loop_gap: meter.gaps(),
             work: meter.work(now),
             stops: meter.stops(now),
-            held: self.budget.held(self.connections.taken()),
+            held: self.zios.budget.held(self.connections.taken()),
             ..DiskSnapshot::default()
         };
         if let Some(export) = export {
             snapshot.off = self.exports.info(export).power.is_off();
             snapshot.clients = self.exports.clients(export);
             snapshot.attachments = self.attachments(export);
-            snapshot.stalled = self.budget.stalled(export);
-            snapshot.stalls = self.budget.stalls(export);
+            snapshot.stalled = self.zios.budget.stalled(export);
+            snapshot.stalls = self.zios.budget.stalls(export);
         }
         snapshot
     }
@@ -98,7 +98,7 @@ impl Shard {
             at: now,
             stats: self.engine.pool_stats(pool, now)?,
             tunables: self.engine.tunables(pool)?.clone(),
-            memory: self.blocks.held(),
+            memory: self.storage.blocks().held(),
         })
     }
 }

@@ -3,6 +3,7 @@
 use dashpot_engine::{Action, Answer, Device, Input, Outcome, ZioId};
 
 use super::Shard;
+use super::storage::StoreWork;
 use super::submission::Submission;
 
 impl Shard {
@@ -18,14 +19,14 @@ impl Shard {
             match action {
                 Action::Start(id) => {
                     let id = *id;
-                    if let Some(outcome) = self.work(id, &mut submission) {
+                    if let Some(outcome) = self.store_work().work(id, &mut submission) {
                         self.engine
                             .step(now, Input::Done(id, outcome), &mut actions);
                     }
                 }
                 Action::Move(action) => {
                     let action = *action;
-                    self.move_bytes(action, &mut submission);
+                    self.store_work().move_bytes(action, &mut submission);
                 }
                 Action::Complete(id, outcome) => self.reply(*id, *outcome),
                 Action::Drop(id) => {
@@ -39,9 +40,9 @@ impl Shard {
                 } => {
                     let (zio, device) = (*zio, Device::Disk(*disk));
                     if let (Ok(()), told) = (*outcome, *told) {
-                        self.told(zio, device, told);
+                        self.storage.told(zio, device, told);
                     }
-                    self.forget_at_store(zio, device);
+                    self.storage.forget(zio, device);
                 }
                 Action::Record(pool) => {
                     let pool = *pool;
@@ -56,14 +57,27 @@ impl Shard {
                 }
             }
         }
-        self.fill_block(&mut submission);
+        self.store_work().fill_block(&mut submission);
         actions.clear();
         self.actions = actions;
     }
 
+    /// The parts that the work of stores needs.
+    #[inline]
+    pub(super) fn store_work(&mut self) -> StoreWork<'_> {
+        StoreWork {
+            storage: &mut self.storage,
+            engine: &self.engine,
+            exports: &self.exports,
+            connections: &mut self.connections,
+            zios: &mut self.zios,
+            timers: &mut self.timers,
+        }
+    }
+
     /// Queues the reply that the engine asks for.
     fn reply(&mut self, id: ZioId, outcome: Outcome) {
-        let slot = &mut self.slots[id];
+        let slot = &mut self.zios.slots[id];
         slot.end(outcome);
         // The connection of a zio in flight may be gone.
         let Some(at) = slot.connection() else {
@@ -83,14 +97,9 @@ impl Shard {
 
     /// Forgets a zio that the engine has finished with.
     pub(super) fn forget(&mut self, id: ZioId) {
-        let Some(slot) = self.slots.get_mut(id) else {
-            return;
-        };
-        self.buffers.give(slot.take_payload());
-        let device = slot.device();
-        self.budget.give_back(slot.export(), 1, slot.take_charge());
-        self.slots.remove(id);
-        self.forget_at_store(id, device);
+        if let Some(device) = self.zios.forget(id) {
+            self.storage.forget(id, device);
+        }
     }
 
     /// Puts the events of finished zios into the shard's ring.

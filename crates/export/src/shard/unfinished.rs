@@ -25,11 +25,11 @@ pub(super) struct Unfinished {
 
 /// A write that is still to be copied to its disk. The engine has already been told that the write is done.
 #[derive(Debug)]
-pub(super) struct Copy {
-    pub(super) device: Device,
-    pub(super) offset: u64,
+struct Copy {
+    device: Device,
+    offset: u64,
     /// The place of the write's payload in the receive buffer.
-    pub(super) place: Range<usize>,
+    place: Range<usize>,
 }
 
 impl Unfinished {
@@ -49,8 +49,12 @@ impl Unfinished {
     }
 
     #[inline]
-    pub(super) fn copy_later(&mut self, copy: Copy) {
-        self.copies.push(copy);
+    pub(super) fn copy_later(&mut self, device: Device, offset: u64, place: Range<usize>) {
+        self.copies.push(Copy {
+            device,
+            offset,
+            place,
+        });
     }
 
     /// Makes all copies of a batch, one right after the other. A copy to cold memory fills the CPU's store
@@ -104,6 +108,10 @@ impl Unfinished {
     /// Takes the lossy stores that have something to do.
     pub(super) fn take_tended(&mut self) -> Vec<DiskId> {
         std::mem::take(&mut self.tended)
+    }
+
+    pub(super) fn take_pieces(&mut self) -> Vec<(ZioId, u64)> {
+        self.pieces.drain(..).collect()
     }
 
     pub(super) fn pieces(&self) -> usize {

@@ -46,7 +46,7 @@ pub(crate) use error::Size;
 pub(crate) use extent::Extent;
 #[cfg(test)]
 pub(crate) use file::FileStore;
-pub(crate) use lossy::{Asker, Batch, Change, ChangeAnswer, Ended, Going, Lossy, Settled};
+pub(crate) use lossy::{Asker, Change, ChangeAnswer, Ended, Going, Lossy, Settled};
 pub(crate) use mirror::{Keeper, Side, Start, assemble, data_of};
 pub(crate) use open::{Adoption, Opened, open_all};
 pub(crate) use ram::SLICE;

@@ -8,10 +8,11 @@ use dashpot_rules::StoreConfig;
 
 use super::super::lossy::SECTOR;
 use super::super::medium::Medium;
-use super::super::{Asker, Batch, Blocking, Change, ChangeAnswer, Ended, Going, Store};
+use super::super::{Asker, Blocking, Change, ChangeAnswer, Ended, Going, Store};
 use super::model::lossy;
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
+use crate::store::lossy::Batch;
 
 /// The disk ends within a sector.
 const SIZE: u64 = 24 * SECTOR + 100;

@@ -3,21 +3,19 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::{Device, DiskId, Engine, Errno, Input, Outcome, ZioId};
+use dashpot_engine::{Device, DiskId, Engine, Errno, Outcome, ZioId};
 
-use super::Shard;
-use super::slots::Slot;
+use super::{Storage, StoreWork};
 use crate::frontend::boundary::{Operation, Request};
 use crate::message::Message;
-use crate::store::{
-    Asker, Batch, Change, ChangeAnswer, Ended, Finished, Going, Job, PoolOperation, Settled, Store,
-};
+use crate::shard::slots::Slot;
+use crate::store::{Asker, Change, ChangeAnswer, Ended, Finished, Going, PoolOperation, Settled};
 
-impl Shard {
+impl StoreWork<'_> {
     /// Asks a lossy store for the work of a client's zio that changes the store. Returns the outcome if it is
     /// already known.
     pub(super) fn change_lossy(&mut self, id: ZioId, incoming: Option<&[u8]>) -> Option<Outcome> {
-        let slot = self.slots.get_mut(id)?;
+        let slot = self.zios.slots.get_mut(id)?;
         let (device, request) = (slot.device(), *slot.request());
         let own = match incoming {
             Some(_) => Vec::new(),
@@ -27,15 +25,15 @@ impl Shard {
         match self.ask_lossy(id, device, change_of(&request, bytes)?) {
             ChangeAnswer::Full => {
                 match incoming {
-                    Some(bytes) => self.keep_payload(id, bytes),
-                    None => self.slots.get_mut(id)?.put_payload(own),
+                    Some(bytes) => self.zios.keep_payload(id, bytes),
+                    None => self.zios.slots.get_mut(id)?.put_payload(own),
                 }
-                self.park(id, device, 0);
+                self.storage.park(id, device, 0);
                 None
             }
             asked => {
-                self.buffers.give(own);
-                self.end_work(id);
+                self.zios.buffers.give(own);
+                self.zios.end_work(id);
                 (asked == ChangeAnswer::Done).then_some(Ok(()))
             }
         }
@@ -51,9 +49,9 @@ impl Shard {
         bytes: Vec<u8>,
     ) -> Option<Outcome> {
         let asked = self.ask_lossy(id, device, change_of(request, &bytes)?);
-        self.buffers.give(bytes);
+        self.zios.buffers.give(bytes);
         if asked == ChangeAnswer::Full {
-            self.park(id, device, 0);
+            self.storage.park(id, device, 0);
         }
         (asked == ChangeAnswer::Done).then_some(Ok(()))
     }
@@ -75,7 +73,7 @@ impl Shard {
             ChangeAnswer::Done => Some(Err(Ok(()))),
             ChangeAnswer::Later => None,
             ChangeAnswer::Full => {
-                self.park(id, device, done);
+                self.storage.park(id, device, done);
                 None
             }
         }
@@ -83,12 +81,12 @@ impl Shard {
 
     fn ask_lossy(&mut self, id: ZioId, device: Device, change: Change<'_>) -> ChangeAnswer {
         let at = self.timers.now();
-        let client = match self.slots.get(id).filter(|_| !id.is_child()) {
+        let client = match self.zios.slots.get(id).filter(|_| !id.is_child()) {
             Some(slot) if slot.connection().is_some() => {
                 self.exports.client_name(slot.export(), slot.client())
             }
             Some(_) => "gone".into(),
-            None => volume_name(&self.engine, id),
+            None => volume_name(self.engine, id),
         };
         let asker = Asker {
             zio: Some(id),
@@ -96,16 +94,28 @@ impl Shard {
             told_before: self.engine.told_before(id).unwrap_or(0),
             at,
         };
-        let Some((disk, lossy)) = self.stores.lossy(device) else {
+        let Some((disk, lossy)) = self.storage.stores.lossy(device) else {
             return ChangeAnswer::Done;
         };
         let asked = lossy.ask(asker, change);
         if asked == ChangeAnswer::Later {
-            self.unfinished.tend(disk);
+            self.storage.unfinished.tend(disk);
         }
         asked
     }
 
+    /// Lets a client's write ask again that has waited for room in its lossy store.
+    pub(super) fn retry_write(&mut self, id: ZioId) -> Option<Outcome> {
+        let is_gone = |slot: &Slot| slot.connection().is_none();
+        if self.zios.slots.get(id).is_none_or(is_gone) {
+            Some(Err(Errno::Shutdown))
+        } else {
+            self.change_lossy(id, None)
+        }
+    }
+}
+
+impl Storage {
     /// Makes a zio wait until its lossy store has room.
     fn park(&mut self, id: ZioId, device: Device, done: u64) {
         if let Some((disk, lossy)) = self.stores.lossy(device) {
@@ -114,32 +124,11 @@ impl Shard {
         }
     }
 
-    /// Notes that the reply to a zio has left, or that a pool has got the result. `told` is its number.
-    pub(super) fn told(&mut self, id: ZioId, device: Device, told: u64) {
-        if let Some((disk, lossy)) = self.stores.lossy(device)
-            && lossy.told(id, told)
-        {
-            self.unfinished.tend(disk);
-        }
-    }
-
-    pub(super) fn forget_at_store(&mut self, id: ZioId, device: Device) {
-        if let Some((_, lossy)) = self.stores.lossy(device) {
-            lossy.forget(id);
-        }
-    }
-
-    /// Lets each lossy store that has something to do move some bytes.
-    pub(super) fn tend_stores(&mut self) {
-        for disk in self.unfinished.take_tended() {
-            self.tend(disk);
-        }
-    }
-
-    fn tend(&mut self, disk: DiskId) {
+    /// Lets a lossy store move some bytes. Returns the tasks that have ended.
+    pub(crate) fn tend(&mut self, disk: DiskId) -> Vec<Ended> {
         let (mut ended, mut moved) = (Vec::new(), 0);
         let Some((_, lossy)) = self.stores.lossy(Device::Disk(disk)) else {
-            return;
+            return ended;
         };
         let going = loop {
             match lossy.go_on(&mut ended) {
@@ -152,67 +141,28 @@ impl Shard {
         match going {
             Going::Idle => {}
             Going::More(_) => self.unfinished.tend(disk),
-            Going::Elsewhere(batch) => self.send_batch(disk, batch),
+            Going::Elsewhere(batch) => {
+                let settle = PoolOperation::Settle(batch);
+                self.submit(
+                    Device::Disk(disk),
+                    settle,
+                    Arc::default(),
+                    move |finished| Message::Settled(disk, finished),
+                );
+            }
         }
-        self.end_tasks(disk, ended);
+        ended
     }
 
-    /// Makes a worker thread do a batch.
-    fn send_batch(&mut self, disk: DiskId, batch: Batch) {
-        let Some(store) = self.stores.of(Device::Disk(disk)).and_then(Store::blocking) else {
-            return;
-        };
-        let mailbox = Arc::clone(self.control.mailbox());
-        self.unfinished.submit(Job {
-            store,
-            operation: PoolOperation::Settle(batch),
-            cancelled: Arc::default(),
-            finish: Box::new(move |finished| {
-                // If the shard is gone, it needs no answer.
-                let _ = mailbox.send(Message::Settled(disk, finished));
-            }),
-        });
-    }
-
-    /// Takes the result of a batch.
-    pub(super) fn settled(&mut self, disk: DiskId, finished: Finished) {
+    /// Takes the result of a batch. Returns the tasks that have ended.
+    pub(crate) fn settled(&mut self, disk: DiskId, finished: Finished) -> Vec<Ended> {
         let mut ended = Vec::new();
         if let Some((_, lossy)) = self.stores.lossy(Device::Disk(disk)) {
             let settled = Settled::new(finished.outcome, finished.buffer);
             lossy.settled(&settled, &mut ended);
             self.unfinished.tend(disk);
         }
-        self.end_tasks(disk, ended);
-    }
-
-    fn end_tasks(&mut self, disk: DiskId, ended: Vec<Ended>) {
-        if ended.is_empty() {
-            return;
-        }
-        self.read_clock();
-        for one in ended {
-            match one {
-                Ended::Done(Some(id), outcome) => {
-                    if !id.is_child() {
-                        self.end_work(id);
-                    }
-                    self.step(Input::Done(id, outcome), None);
-                }
-                Ended::Done(None, _) => {}
-                Ended::Retry(id, done) => self.unfinished.push_piece(id, done),
-                Ended::Restored(outcome) => self.cuts.restored(disk, outcome),
-            }
-        }
-    }
-
-    /// Lets a client's write ask again that has waited for room in its lossy store.
-    pub(super) fn retry_write(&mut self, id: ZioId) -> Option<Outcome> {
-        let is_gone = |slot: &Slot| slot.connection().is_none();
-        if self.slots.get(id).is_none_or(is_gone) {
-            Some(Err(Errno::Shutdown))
-        } else {
-            self.change_lossy(id, None)
-        }
+        ended
     }
 }
 

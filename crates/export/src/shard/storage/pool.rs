@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use dashpot_engine::{Buf, Device, Engine, Errno, Op, Outcome, Segment, Span, Zio, ZioId};
 
-use super::Shard;
-use super::block_memory::OnDisk;
-use super::lossy_work::changes;
-use super::submission::Submission;
-use super::unfinished::{Copy, is_long};
+use super::StoreWork;
+use super::lossy::changes;
 use crate::frontend::boundary::{Operation, Request, SendLimits};
+use crate::shard::block_memory::OnDisk;
+use crate::shard::submission::Submission;
+use crate::shard::unfinished::is_long;
 use crate::store::{Attempt, Store};
 
-impl Shard {
+impl StoreWork<'_> {
     /// Makes the store of a pool's disk do a zio's work: at once, at the end of a batch of requests, in a
     /// later pass, on the ring, or on a worker thread.
     pub(super) fn work_for_pool(
@@ -27,33 +27,31 @@ impl Shard {
         }
         let device = Device::Disk(zio.device);
         let moves = matches!(zio.op, Op::Read | Op::Write);
-        if moves && !self.unfinished.may_move(zio.length) {
-            self.unfinished.push_piece(id, 0);
+        let unfinished = &mut self.storage.unfinished;
+        if moves && !unfinished.may_move(zio.length) {
+            unfinished.push_piece(id, 0);
             return None;
         }
         if zio.op == Op::Write && self.copy_later_for_pool(&zio, submission) {
             return Some(Ok(()));
         }
-        if self.unfinished.overlaps(device, zio.offset, zio.length) {
-            self.unfinished.push_piece(id, 0);
+        let (request, store) = (request_of(&zio), self.storage.stores.of(device)?);
+        let (in_memory, loses) = (store.reads_at_reply(), store.loses());
+        let unfinished = &mut self.storage.unfinished;
+        if unfinished.overlaps(device, zio.offset, zio.length) || is_long(&request, store) {
+            unfinished.push_piece(id, 0);
             return None;
         }
         self.fill_block(submission);
-        if moves && self.stores.of(device).is_some_and(Store::reads_at_reply) {
+        if moves && in_memory {
             self.move_in_memory(&zio);
             return Some(Ok(()));
-        }
-        let store = self.stores.of(device)?;
-        if is_long(&request_of(&zio), store) {
-            self.unfinished.push_piece(id, 0);
-            return None;
         }
         let mut bytes = match zio.op {
             Op::Write => self.gather(id, zio.length),
             _ => Vec::new(),
         };
-        let request = request_of(&zio);
-        if self.stores.of(device)?.loses() && changes(request.operation) {
+        if loses && changes(request.operation) {
             return self.change_lossy_for_pool(id, device, &request, bytes);
         }
         match self.attempt(&zio, &mut bytes)? {
@@ -62,11 +60,12 @@ impl Shard {
                 Some(outcome)
             }
             Attempt::WouldBlock => {
-                let store = self.stores.of(device);
-                if self.device_ring.start(store, id, &request, &bytes) {
-                    self.buffers.give(bytes);
+                let store = self.storage.stores.of(device);
+                if self.storage.ring.start(store, id, &request, &bytes) {
+                    self.zios.buffers.give(bytes);
                 } else {
-                    self.send_to_thread(id, device, &request, bytes, Arc::default());
+                    self.storage
+                        .send_to_thread(id, device, &request, bytes, Arc::default());
                 }
                 None
             }
@@ -80,15 +79,17 @@ impl Shard {
             return false;
         };
         let device = Device::Disk(zio.device);
-        let copies_later = self.stores.of(device).is_some_and(Store::copies_later);
+        let copies_later = self
+            .storage
+            .stores
+            .of(device)
+            .is_some_and(Store::copies_later);
         let block = self.engine.sole_buffer(zio.id).filter(|_| copies_later);
         let is_payload = block.is_some_and(|block| write.is_content_of(block));
         if is_payload {
-            self.unfinished.copy_later(Copy {
-                device,
-                offset: zio.offset,
-                place: write.place(),
-            });
+            self.storage
+                .unfinished
+                .copy_later(device, zio.offset, write.place());
         }
         is_payload
     }
@@ -99,20 +100,21 @@ impl Shard {
     fn move_in_memory(&mut self, zio: &Zio) {
         let disk = zio.device;
         let for_replies = zio.op == Op::Read && self.engine.reads_only_for_replies(zio.id);
-        for (offset, block) in blocks_of(&self.engine, zio) {
+        for (offset, block) in blocks_of(self.engine, zio) {
             match zio.op {
                 Op::Write => {
-                    if let Some(from) = self.blocks.read(block) {
-                        self.stores.write_in_memory(disk, offset, from);
+                    if let Some(from) = self.storage.blocks.read(block) {
+                        self.storage.stores.write_in_memory(disk, offset, from);
                     }
                 }
                 _ if for_replies && block.length as usize <= SendLimits::STREAM.bytes => {
-                    self.blocks
+                    self.storage
+                        .blocks
                         .leave_on_disk(block.buf, OnDisk { disk, offset });
                 }
                 _ => {
-                    if let Some(into) = self.blocks.write(block, block.length) {
-                        self.stores.read_in_memory(disk, offset, into);
+                    if let Some(into) = self.storage.blocks.write(block, block.length) {
+                        self.storage.stores.read_in_memory(disk, offset, into);
                     }
                 }
             }
@@ -122,12 +124,12 @@ impl Shard {
     /// Tries to do the work at once. `bytes` holds the bytes to write, or receives the bytes that are read.
     fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
         let (offset, length) = (zio.offset, u64::from(zio.length));
-        let store = self.stores.of_mut(Device::Disk(zio.device))?;
+        let store = self.storage.stores.of_mut(Device::Disk(zio.device))?;
         self.timers.note_call(store.may_wait());
         Some(match zio.op {
             Op::Read if store.reads_slowly(length) => Attempt::WouldBlock,
             Op::Read => {
-                *bytes = self.buffers.take_full(zio.length);
+                *bytes = self.zios.buffers.take_full(zio.length);
                 store.read(offset, bytes)
             }
             Op::Write if bytes.len() as u64 != length => Attempt::Done(Err(Errno::Io)),
@@ -147,15 +149,20 @@ impl Shard {
         if outcome.is_ok() && zio.is_some_and(|zio| zio.op == Op::Read) {
             self.scatter(id, &bytes);
         }
-        self.buffers.give(bytes);
+        self.zios.buffers.give(bytes);
     }
 
     /// Collects in one buffer the bytes that a zio is to write.
     fn gather(&mut self, id: ZioId, length: u32) -> Vec<u8> {
-        let mut bytes = self.buffers.take(length);
+        let mut bytes = self.zios.buffers.take(length);
         for segment in self.engine.segments(id) {
             if let Segment::Buf(buf, length) = segment {
-                bytes.extend_from_slice(self.blocks.read(whole(buf, length)).unwrap_or_default());
+                bytes.extend_from_slice(
+                    self.storage
+                        .blocks
+                        .read(whole(buf, length))
+                        .unwrap_or_default(),
+                );
             }
         }
         bytes
@@ -170,7 +177,7 @@ impl Shard {
             };
             rest = tail;
             if let Segment::Buf(buf, length) = segment
-                && let Some(block) = self.blocks.write(whole(buf, length), length)
+                && let Some(block) = self.storage.blocks.write(whole(buf, length), length)
             {
                 block.copy_from_slice(part);
             }
