@@ -119,7 +119,7 @@ dimensions! {
         io => Value::Number(waits(io)?.suspend.as_nanos());
     /// The time in the store.
     Store = Row::new("store", Unit::Time, ZIOS, "the time in the store"),
-        io => Value::Number(io.in_store_ns()?);
+        io => Value::Number(io.waits.in_store_ns()?);
     /// The time for which rules held the I/O.
     Hold = Row::new("hold", Unit::Time, ZIOS, "the time for which rules held it"),
         io => Value::Number(waits(io)?.hold.as_nanos());

@@ -142,14 +142,6 @@ impl FinishedIo {
         self.waits.at_device_ns(self.layer)
     }
 
-    /// The time in the store, if the source knows it.
-    pub fn in_store_ns(&self) -> Option<u64> {
-        match &self.waits {
-            IoWaits::Zio(waits) => Some(waits.store.as_nanos()),
-            IoWaits::Call(_) | IoWaits::Kernel { .. } => None,
-        }
-    }
-
     /// The number of bytes that the I/O moved.
     pub fn bytes_done(&self) -> u64 {
         if self.has_moved() {
@@ -172,6 +164,14 @@ impl IoWaits {
         match self {
             IoWaits::Zio(waits) | IoWaits::Call(waits) => Some(waits),
             IoWaits::Kernel { .. } => None,
+        }
+    }
+
+    /// The time in the store, if the source knows it.
+    pub fn in_store_ns(&self) -> Option<u64> {
+        match self {
+            IoWaits::Zio(waits) => Some(waits.store.as_nanos()),
+            IoWaits::Call(_) | IoWaits::Kernel { .. } => None,
         }
     }
 

@@ -351,7 +351,7 @@ impl Counted {
         if let Some(total) = &mut self.total {
             total.record(total_ns);
         }
-        if let Some(ns) = io.in_store_ns() {
+        if let Some(ns) = io.waits.in_store_ns() {
             record(&mut self.store, ns);
         }
         record(&mut self.disk, disk_ns);

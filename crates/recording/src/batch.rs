@@ -74,26 +74,9 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    pub(crate) fn int(&mut self, value: i64) {
-        self.next(Cell::Int, false).ints.push(value);
-    }
-
-    pub(crate) fn maybe_int(&mut self, value: Option<i64>) {
-        let values = self.next(Cell::Int, true);
-        values.levels.push(value.is_some().into());
-        values.ints.extend(value);
-    }
-
-    pub(crate) fn text(&mut self, text: &str) {
-        self.next(Cell::Text, false).push_text(text);
-    }
-
-    pub(crate) fn maybe_text(&mut self, text: Option<&str>) {
-        let values = self.next(Cell::Text, true);
-        values.levels.push(text.is_some().into());
-        if let Some(text) = text {
-            values.push_text(text);
-        }
+    /// Fills the next column.
+    pub(crate) fn put(&mut self, value: impl Value) {
+        value.put(self);
     }
 
     fn next(&mut self, cell: Cell, is_optional: bool) -> &mut Values {
@@ -106,6 +89,41 @@ impl Row<'_> {
             self.batch.table.columns[at].name
         );
         &mut self.batch.columns[at]
+    }
+}
+
+/// A value of a column, whose type is that of the column's cells. In a column without nulls it is no `Option`.
+pub(crate) trait Value {
+    fn put(self, row: &mut Row<'_>);
+}
+
+impl Value for i64 {
+    fn put(self, row: &mut Row<'_>) {
+        row.next(Cell::Int, false).ints.push(self);
+    }
+}
+
+impl Value for Option<i64> {
+    fn put(self, row: &mut Row<'_>) {
+        let values = row.next(Cell::Int, true);
+        values.levels.push(self.is_some().into());
+        values.ints.extend(self);
+    }
+}
+
+impl Value for &str {
+    fn put(self, row: &mut Row<'_>) {
+        row.next(Cell::Text, false).push_text(self);
+    }
+}
+
+impl Value for Option<&str> {
+    fn put(self, row: &mut Row<'_>) {
+        let values = row.next(Cell::Text, true);
+        values.levels.push(self.is_some().into());
+        if let Some(text) = self {
+            values.push_text(text);
+        }
     }
 }
 

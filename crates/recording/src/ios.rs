@@ -8,7 +8,7 @@
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{Cell, Fact, Facts, FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 
-use crate::batch::{Batch, Row};
+use crate::batch::{Batch, Row, Value};
 use crate::block::Block;
 use crate::table::Table;
 
@@ -22,78 +22,79 @@ pub(crate) static IOS: Table = Table {
 pub mod column {
     use dashpot_observe::Fact;
 
+    use super::{Entry, SECTOR_BYTES, sum_ns};
     use crate::table::{Column, columns};
 
-    columns! { COLUMNS:
+    columns! { COLUMNS, fill(of: &Entry<'_>):
         /// When the I/O ended, in nanoseconds since 1970; for an I/O in flight, when the recording's file was sealed.
-        AT = Column::number("at_ns").bounded();
+        AT = Column::number("at_ns").bounded(), of.io.at_ns as i64;
         /// The time at the device; for an I/O in flight, its age.
-        LATENCY = Column::number("latency_ns").bounded();
+        LATENCY = Column::number("latency_ns").bounded(), of.waits.at_device_ns(of.io.layer) as i64;
         /// The source's clock minus the time since 1970, at the I/O's end.
-        CLOCK = Column::code("clock_ns");
+        CLOCK = Column::code("clock_ns"), of.io.ended_ns.wrapping_sub(of.io.at_ns) as i64;
         /// `volume`, `disk`, `fs`, or, for the kernel's disks beside a daemon's, `kernel`.
-        LAYER = Column::word("layer");
+        LAYER = Column::word("layer"), of.io.layer.word();
         /// The name of the device.
-        DEVICE = Column::word("device");
+        DEVICE = Column::word("device"), &*of.io.device;
         /// The operation in dashpot's words.
-        OP = Column::word("op");
+        OP = Column::word("op"), of.io.kind.word();
         /// 1 for a write that asked for durability, else 0.
-        FUA = Column::code("fua");
+        FUA = Column::code("fua"), i64::from(of.io.fua);
         /// The operation in the kernel's letters.
-        RWBS = Column::word("rwbs").optional();
+        RWBS = Column::word("rwbs").optional(), of.io.letters.as_deref();
         /// The 512-byte sector in which the I/O begins. A column of sectors is a third smaller than a column
         /// of byte offsets, and most offsets are whole sectors.
-        SECTOR = Column::number("sector");
+        SECTOR = Column::number("sector"), (of.io.offset_bytes / SECTOR_BYTES) as i64;
         /// The I/O's first byte within its first sector.
-        IN_SECTOR = Column::code("in_sector");
+        IN_SECTOR = Column::code("in_sector"), (of.io.offset_bytes % SECTOR_BYTES) as i64;
         /// The I/O's length.
-        BYTES = Column::code("bytes");
+        BYTES = Column::code("bytes"), of.io.length_bytes as i64;
         /// How many I/Os the device had in flight when this I/O arrived, including this I/O.
-        DEPTH = Column::code("depth").optional();
+        DEPTH = Column::code("depth").optional(), of.io.depth.map(i64::from);
         /// `ok`, the name of an error, or `in flight`.
-        OUTCOME = Column::word("outcome");
+        OUTCOME = Column::word("outcome"), of.outcome();
         /// The client of dashpot that asked for the I/O.
-        CLIENT = Column::word("client").optional();
+        CLIENT = Column::word("client").optional(), of.io.client();
         /// The name of the process that asked for the I/O; where `tid` is null, the name of the thread.
-        PROCESS = Column::word("process").optional();
+        PROCESS = Column::word("process").optional(), of.thread().process.as_deref();
         /// The id of the process that asked for the I/O; where `tid` is null, the id of the thread.
-        PID = Column::code("pid").optional();
+        PID = Column::code("pid").optional(), of.thread().pid.map(i64::from);
         /// The cgroup of the thread that asked for the I/O.
-        CGROUP = Column::word("cgroup").optional();
+        CGROUP = Column::word("cgroup").optional(), of.thread().cgroup.as_deref();
         /// The facts of zios, each in a column of its own.
-        RULE = Column::of(Fact::Rule);
-        LANE = Column::of(Fact::Lane);
-        CLASS = Column::of(Fact::Class);
-        TXG_SYNCING = Column::of(Fact::Txg);
+        RULE = Column::of(Fact::Rule), (Fact::Rule, &of.io.facts);
+        LANE = Column::of(Fact::Lane), (Fact::Lane, &of.io.facts);
+        CLASS = Column::of(Fact::Class), (Fact::Class, &of.io.facts);
+        TXG_SYNCING = Column::of(Fact::Txg), (Fact::Txg, &of.io.facts);
         /// The inode of the file, if the I/O is a program's call that syncs a file.
-        INODE = Column::code("inode").optional();
+        INODE = Column::code("inode").optional(), of.io.inode.map(|inode| inode as i64);
         /// The wait in a queue.
-        QUEUE = Column::number("queue_ns").optional();
+        QUEUE = Column::number("queue_ns").optional(), of.waits.in_queue_ns().map(|ns| ns as i64);
         /// A zio's wait for its payload. The next columns are the other waits of a zio.
-        RECV = Column::number("recv_ns").optional();
+        RECV = Column::number("recv_ns").optional(), of.wait(|waits| waits.recv);
         /// The wait for the write throttle of a pool.
-        THROTTLE = Column::number("throttle_ns").optional();
+        THROTTLE = Column::number("throttle_ns").optional(), of.wait(|waits| waits.throttle);
         /// The wait for a suspended disk.
-        SUSPEND = Column::number("suspend_ns").optional();
+        SUSPEND = Column::number("suspend_ns").optional(), of.wait(|waits| waits.suspend);
         /// The time that the store took.
-        STORE = Column::number("store_ns").optional();
+        STORE = Column::number("store_ns").optional(), of.waits.in_store_ns().map(|ns| ns as i64);
         /// How long rules held the I/O.
-        HOLD = Column::number("hold_ns").optional();
+        HOLD = Column::number("hold_ns").optional(), of.wait(|waits| waits.hold);
         /// The lateness of the reply, which is dashpot's own error.
-        LATENESS = Column::number("lateness_ns").optional();
+        LATENESS = Column::number("lateness_ns").optional(), of.wait(|waits| waits.lateness);
         /// The wait until the transport accepted the reply.
-        REPLY = Column::number("reply_ns").optional();
+        REPLY = Column::number("reply_ns").optional(), of.wait(|waits| waits.reply);
         /// The part of the time from the I/O's beginning to its end that is in none of the I/O's waits. The
         /// waits of an I/O of the kernel are `queue_ns` and `latency_ns`.
-        OTHER = Column::code("other_ns");
+        OTHER = Column::code("other_ns"), of.total_ns().wrapping_sub(sum_ns(&of.waits)) as i64;
         /// How many bios and requests were merged into this I/O.
-        MERGED = Column::code("merged");
+        MERGED = Column::code("merged"), i64::from(of.io.merged);
         /// How often the driver returned the I/O to the queue.
-        REQUEUED = Column::code("requeued");
+        REQUEUED = Column::code("requeued"), i64::from(of.io.requeued);
         /// The name of the thread that asked for the I/O.
-        THREAD = Column::word("thread").optional().since(5);
+        THREAD = Column::word("thread").optional().since(5), of.thread().thread.as_deref();
         /// The id of the thread that asked for the I/O.
-        TID = Column::code("tid").optional().since(5);
+        TID = Column::code("tid").optional().since(5), of.thread().tid.map(i64::from);
     }
 
     /// The column of a fact.
@@ -210,62 +211,73 @@ fn cell(block: &Block, fact: Fact, row: usize) -> Option<Cell<'_>> {
 
 /// Adds an I/O to a batch of [`IOS`].
 pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
-    let total_ns = io.ended_ns.wrapping_sub(io.begun_ns);
     // Only the age of an I/O in flight is known, because its waits are not over.
     let waits = if is_in_flight {
         IoWaits::Kernel {
             queue_ns: None,
-            device_ns: total_ns,
+            device_ns: io.ended_ns.wrapping_sub(io.begun_ns),
         }
     } else {
         io.waits
     };
-    let mut row = batch.row();
-    row.int(io.at_ns as i64);
-    row.int(waits.at_device_ns(io.layer) as i64);
-    row.int(io.ended_ns.wrapping_sub(io.at_ns) as i64);
-    row.text(io.layer.word());
-    row.text(&io.device);
-    row.text(io.kind.word());
-    row.int(io.fua.into());
-    row.maybe_text(io.letters.as_deref());
-    row.int((io.offset_bytes / SECTOR_BYTES) as i64);
-    row.int((io.offset_bytes % SECTOR_BYTES) as i64);
-    row.int(io.length_bytes as i64);
-    row.maybe_int(io.depth.map(i64::from));
-    row.text(match (is_in_flight, &io.error) {
-        (true, _) => IN_FLIGHT,
-        (false, Some(error)) => error,
-        (false, None) => OK,
-    });
-    push_who(&mut row, io);
-    for fact in [Fact::Rule, Fact::Lane, Fact::Class, Fact::Txg] {
-        push_fact(&mut row, fact, &io.facts);
-    }
-    row.maybe_int(io.inode.map(|inode| inode as i64));
-    push_waits(&mut row, total_ns, &waits);
-    row.int(io.merged.into());
-    row.int(io.requeued.into());
-    let thread = io.thread();
-    row.maybe_text(thread.and_then(|own| own.thread.as_deref()));
-    row.maybe_int(thread.and_then(|own| own.tid).map(i64::from));
+    let entry = Entry {
+        io,
+        waits,
+        is_in_flight,
+    };
+    column::fill(&mut batch.row(), &entry);
 }
 
-fn push_fact(row: &mut Row<'_>, fact: Fact, facts: &Facts) {
-    match fact.cell(facts) {
-        Some(Cell::Int(int)) => row.maybe_int(Some(int)),
-        Some(Cell::Word(word)) => row.maybe_text(Some(word)),
-        None if fact.is_word() => row.maybe_text(None),
-        None => row.maybe_int(None),
+/// An I/O that becomes a row.
+pub(crate) struct Entry<'a> {
+    io: &'a FinishedIo,
+    /// The waits that are known.
+    waits: IoWaits,
+    is_in_flight: bool,
+}
+
+impl Entry<'_> {
+    fn total_ns(&self) -> u64 {
+        self.io.ended_ns.wrapping_sub(self.io.begun_ns)
+    }
+
+    fn outcome(&self) -> &str {
+        match (self.is_in_flight, &self.io.error) {
+            (true, _) => IN_FLIGHT,
+            (false, Some(error)) => error,
+            (false, None) => OK,
+        }
+    }
+
+    fn thread(&self) -> &Thread {
+        self.io.thread().unwrap_or(&NO_THREAD)
+    }
+
+    /// One of the waits that only zios have.
+    fn wait(&self, of: impl Fn(&Waits) -> Duration) -> Option<i64> {
+        self.waits.zio().map(|waits| of(waits).as_nanos() as i64)
     }
 }
 
-fn push_who(row: &mut Row<'_>, io: &FinishedIo) {
-    let thread = io.thread();
-    row.maybe_text(io.client());
-    row.maybe_text(thread.and_then(|own| own.process.as_deref()));
-    row.maybe_int(thread.and_then(|own| own.pid).map(i64::from));
-    row.maybe_text(thread.and_then(|own| own.cgroup.as_deref()));
+/// The thread of an I/O whose thread is not known.
+static NO_THREAD: Thread = Thread {
+    process: None,
+    pid: None,
+    thread: None,
+    tid: None,
+    cgroup: None,
+};
+
+impl Value for (Fact, &Facts) {
+    fn put(self, row: &mut Row<'_>) {
+        let (fact, facts) = self;
+        match fact.cell(facts) {
+            Some(Cell::Int(int)) => row.put(Some(int)),
+            Some(Cell::Word(word)) => row.put(Some(word)),
+            None if fact.is_word() => row.put(None::<&str>),
+            None => row.put(None::<i64>),
+        }
+    }
 }
 
 fn who_of(block: &Block, row: usize) -> Option<Who> {
@@ -282,42 +294,6 @@ fn who_of(block: &Block, row: usize) -> Option<Who> {
         cgroup: name(column::CGROUP),
     };
     (thread != Thread::default()).then_some(Who::Thread(thread))
-}
-
-/// The waits of a zio except the wait in the queue, in the order of their columns.
-fn beside_queue(waits: &Waits) -> [Duration; 7] {
-    [
-        waits.recv,
-        waits.throttle,
-        waits.suspend,
-        waits.store,
-        waits.hold,
-        waits.lateness,
-        waits.reply,
-    ]
-}
-
-/// The index at which the result of [`beside_queue`] has the time in the store.
-const STORE_AT: usize = 3;
-
-fn push_waits(row: &mut Row<'_>, total_ns: u64, waits: &IoWaits) {
-    let (queue_ns, rest) = match waits {
-        IoWaits::Zio(waits) => (
-            Some(waits.queue.as_nanos()),
-            beside_queue(waits).map(|wait| Some(wait.as_nanos())),
-        ),
-        IoWaits::Call(waits) => {
-            let mut rest = beside_queue(waits).map(|wait| Some(wait.as_nanos()));
-            rest[STORE_AT] = None;
-            (Some(waits.queue.as_nanos()), rest)
-        }
-        IoWaits::Kernel { queue_ns, .. } => (*queue_ns, [None; 7]),
-    };
-    row.maybe_int(queue_ns.map(|ns| ns as i64));
-    for wait in rest {
-        row.maybe_int(wait.map(|ns| ns as i64));
-    }
-    row.int(total_ns.wrapping_sub(sum_ns(waits)) as i64);
 }
 
 /// The sum of all waits.

@@ -16,21 +16,22 @@ pub(crate) static MARKS: Table = Table {
 
 /// The columns of the table of marks.
 pub(crate) mod column {
+    use super::Mark;
     use crate::table::{Column, columns};
 
-    columns! { COLUMNS:
+    columns! { COLUMNS, fill(mark: &Mark):
         /// The moment of the event, in nanoseconds since 1970.
-        AT = Column::number("at_ns").bounded();
+        AT = Column::number("at_ns").bounded(), mark.at_ns as i64;
         /// The same moment on the clock of the source.
-        CLOCK = Column::number("clock_ns");
+        CLOCK = Column::number("clock_ns"), mark.clock_ns as i64;
         /// The kind of event.
-        KIND = Column::word("kind");
+        KIND = Column::word("kind"), mark.event.word();
         /// The device of the event, if it has one.
-        DEVICE = Column::word("device").optional();
+        DEVICE = Column::word("device").optional(), mark.device.as_deref();
         /// A number, or a time in nanoseconds, depending on the kind of event.
-        N = Column::number("n").optional();
+        N = Column::number("n").optional(), mark.n;
         /// More about the event, in words.
-        TEXT = Column::word("text").optional();
+        TEXT = Column::word("text").optional(), mark.text.as_deref();
     }
 }
 
@@ -122,13 +123,7 @@ events! {
 
 /// Adds a mark to a batch of [`MARKS`].
 pub(crate) fn push(batch: &mut Batch, mark: &Mark) {
-    let mut row = batch.row();
-    row.int(mark.at_ns as i64);
-    row.int(mark.clock_ns as i64);
-    row.text(mark.event.word());
-    row.maybe_text(mark.device.as_deref());
-    row.maybe_int(mark.n);
-    row.maybe_text(mark.text.as_deref());
+    column::fill(&mut batch.row(), mark);
 }
 
 /// The marks of a file.

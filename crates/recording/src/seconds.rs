@@ -274,10 +274,10 @@ impl Series {
 /// Adds a row to a batch of [`SECONDS`].
 pub(crate) fn push(batch: &mut Batch, second: &Second) {
     let mut row = batch.row();
-    row.int(second.second as i64);
-    row.text(&second.device);
-    row.text(&second.layer);
-    row.text(&second.op);
+    row.put(second.second as i64);
+    row.put(&*second.device);
+    row.put(&*second.layer);
+    row.put(&*second.op);
     let (le_ns, n, sums) = match second.count {
         Count::Bucket { le_ns, n } => (Some(le_ns), n, None),
         Count::Sums {
@@ -287,10 +287,10 @@ pub(crate) fn push(batch: &mut Batch, second: &Second) {
             errors,
         } => (None, 0, Some([sum_ns, bytes, max_ns, errors])),
     };
-    row.maybe_int(le_ns);
-    row.int(n as i64);
+    row.put(le_ns);
+    row.put(n as i64);
     for at in 0..4 {
-        row.maybe_int(sums.map(|sums| sums[at] as i64));
+        row.put(sums.map(|sums| sums[at] as i64));
     }
 }
 

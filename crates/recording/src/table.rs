@@ -22,8 +22,16 @@ pub(crate) const OLDEST: u64 = 3;
 /// The maximum number of rows in a row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 15;
 
-/// Defines the columns of a table, and for each column a constant with its index.
+/// Defines the columns of a table, and for each column a constant with its index; and if each column has a value,
+/// the function that fills a row.
 macro_rules! columns {
+    ($table:ident, $fill:ident($of:ident: $type:ty): $($(#[$doc:meta])* $name:ident = $column:expr, $value:expr;)+) => {
+        columns! { $table: $($(#[$doc])* $name = $column;)+ }
+
+        pub(crate) fn $fill(row: &mut crate::batch::Row<'_>, $of: $type) {
+            $(row.put($value);)+
+        }
+    };
     ($table:ident: $($(#[$doc:meta])* $name:ident = $column:expr;)+) => {
         #[allow(clippy::upper_case_acronyms, non_camel_case_types)]
         enum ColumnIndex { $($name),+ }

@@ -558,7 +558,7 @@ fn zio(io: &FinishedIo, waits: &Waits) -> Value {
         "arrived_ns": io.begun_ns,
         "ended_ns": io.ended_ns,
         "total_ns": io.known_total_ns(),
-        "waits": ZioWaits::of(waits, io.in_store_ns().is_some()),
+        "waits": ZioWaits::of(waits, io.waits.in_store_ns().is_some()),
     });
     if let (Value::Object(line), Value::Object(facts)) = (&mut line, json!(io.facts)) {
         line.extend(facts);

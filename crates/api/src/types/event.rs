@@ -102,7 +102,7 @@ impl FinishedZio {
             arrived_ns: io.begun_ns,
             ended_ns: io.ended_ns,
             total_ns: io.known_total_ns(),
-            waits: ZioWaits::of(&waits, io.in_store_ns().is_some()),
+            waits: ZioWaits::of(&waits, io.waits.in_store_ns().is_some()),
             facts: io.facts,
         }
     }

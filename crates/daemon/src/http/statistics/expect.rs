@@ -126,7 +126,7 @@ impl Run {
         let client = self.client(io);
         self.stores.resize(id.0 as usize, Duration::ZERO);
         self.stores
-            .push(Duration::from_nanos(io.in_store_ns().unwrap_or(0)));
+            .push(Duration::from_nanos(io.waits.in_store_ns().unwrap_or(0)));
         if let Some(waits) = io.waits.zio() {
             self.expected.measured.record(waits.disk().as_nanos());
         }
