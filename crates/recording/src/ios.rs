@@ -23,6 +23,7 @@ pub mod column {
     use dashpot_observe::Fact;
 
     use super::{Entry, SECTOR_BYTES, sum_ns};
+    use crate::batch::Row;
     use crate::table::{Column, columns};
 
     columns! { COLUMNS, fill(of: &Entry<'_>):

@@ -17,6 +17,7 @@ pub(crate) static MARKS: Table = Table {
 /// The columns of the table of marks.
 pub(crate) mod column {
     use super::Mark;
+    use crate::batch::Row;
     use crate::table::{Column, columns};
 
     columns! { COLUMNS, fill(mark: &Mark):

@@ -28,7 +28,7 @@ macro_rules! columns {
     ($table:ident, $fill:ident($of:ident: $type:ty): $($(#[$doc:meta])* $name:ident = $column:expr, $value:expr;)+) => {
         columns! { $table: $($(#[$doc])* $name = $column;)+ }
 
-        pub(crate) fn $fill(row: &mut crate::batch::Row<'_>, $of: $type) {
+        pub(crate) fn $fill(row: &mut Row<'_>, $of: $type) {
             $(row.put($value);)+
         }
     };
