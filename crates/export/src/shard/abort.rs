@@ -3,37 +3,16 @@
 use dashpot_engine::Input;
 
 use super::Shard;
-use super::departures::Departure;
+use super::connections::Departure;
 use crate::export::ExportId;
 
 impl Shard {
-    /// Takes apart the connections that have been hung up. The next passes abort their zios in flight.
-    pub(super) fn part_with_ended(&mut self) {
-        for (at, mut connection) in self.connections.take_ended() {
-            self.zios.budget.forget(at, &connection);
-            let export = connection.export();
-            if let Some(incoming) = connection.inlet_mut().abandon() {
-                self.zios.buffers.give(incoming.payload);
-                let length = u64::from(incoming.request.length);
-                self.zios.budget.give_back(export, 0, length);
-            }
-            self.departures.push(Departure {
-                at,
-                export,
-                client: connection.client(),
-                zios: connection.zios(),
-            });
-            let poller = self.connections.poller();
-            self.lingering.let_go(connection.into_session(), poller);
-        }
-    }
-
     /// Aborts zios of connections that are gone, but no more than a pass may abort.
     pub(super) fn abort_departed(&mut self) {
-        self.part_with_ended();
+        self.connections.part_with_ended(&mut self.zios);
         let mut most = ABORTS_PER_PASS;
         while most > 0
-            && let Some(departure) = self.departures.pop()
+            && let Some(departure) = self.connections.next_departure()
         {
             most -= self.abort(departure, most).clamp(1, most);
         }
@@ -41,8 +20,8 @@ impl Shard {
 
     /// Aborts all zios that connections to an export have left behind.
     pub(super) fn abort_departed_at_once(&mut self, export: ExportId) {
-        self.part_with_ended();
-        for departure in self.departures.take_of(export) {
+        self.connections.part_with_ended(&mut self.zios);
+        for departure in self.connections.departures_of(export) {
             self.abort(departure, usize::MAX);
         }
     }
@@ -74,7 +53,7 @@ impl Shard {
             self.connections.release(departure.at);
             self.exports.disconnect(departure.export, departure.client);
         } else {
-            self.departures.push(departure);
+            self.connections.put_back(departure);
         }
         zios.len()
     }

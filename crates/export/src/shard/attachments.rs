@@ -91,7 +91,7 @@ impl Shard {
         let failed = self.zios.slots.list(zios).len() as u32;
         self.connections.hang_up(at);
         // The kernel's requests must fail before the answer.
-        self.part_with_ended();
+        self.connections.part_with_ended(&mut self.zios);
         Some(failed)
     }
 

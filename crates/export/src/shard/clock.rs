@@ -32,8 +32,7 @@ impl Shard {
             || !self.outbox.is_empty()
             || self.storage.is_busy()
             || self.control.has_messages()
-            || self.connections.has_ended()
-            || !self.departures.is_empty()
+            || self.connections.has_gone()
         {
             return Some(self.timers.now());
         }
@@ -69,9 +68,6 @@ impl Shard {
     /// Ends a pass that began at `woke`.
     pub(super) fn end_pass(&mut self, woke: Instant) {
         self.read_clock();
-        self.timers.end_pass();
-        if self.timers.active() >= woke {
-            self.prompt.note_activity(self.timers.active());
-        }
+        self.timers.end_pass(woke);
     }
 }

@@ -7,13 +7,10 @@ use super::intake::Inlet;
 use super::outbox::Outlet;
 use super::slots::{Slots, ZioList};
 use crate::connection_limit::Permit;
-use crate::export::{ExportId, ExportInfo};
+use crate::export::ExportId;
 use crate::frontend::Session;
-use crate::frontend::boundary::{
-    Arrival, Decoded, Done, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
-};
+use crate::frontend::boundary::{Arrival, Frontend};
 use crate::message::{Attachment, Handover};
-use crate::store::Extent;
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -59,8 +56,14 @@ impl Connection {
         }
     }
 
+    #[inline]
     pub(super) fn session(&self) -> &Session {
         &self.session
+    }
+
+    #[inline]
+    pub(super) fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
     }
 
     pub(super) fn into_session(self) -> Session {
@@ -170,24 +173,9 @@ impl Connection {
         self.closing && self.zios.is_empty() && self.outlet.is_empty()
     }
 
-    #[inline]
-    pub(super) fn may_hold_request(&self, received: &[u8]) -> bool {
-        self.session.may_hold_request(received)
-    }
-
     /// Whether the shard may read the connection, and the kept bytes suffice to try to decode a request.
     pub(super) fn may_go_on(&self) -> bool {
         self.wants_input() && self.session.may_hold_request(self.inlet.rest())
-    }
-
-    #[inline]
-    pub(super) fn receive_limits(&self) -> ReceiveLimits {
-        self.session.receive_limits()
-    }
-
-    #[inline]
-    pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
-        self.session.receive(into)
     }
 
     /// Receives more of the current payload.
@@ -196,20 +184,6 @@ impl Connection {
             Some(payload) => self.session.receive(payload),
             None => Arrival::Nothing,
         }
-    }
-
-    #[inline]
-    pub(super) fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded {
-        self.session.decode(received, export)
-    }
-
-    pub(super) fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8> {
-        self.session.extents_reply(question, extents)
-    }
-
-    #[inline]
-    pub(super) fn send_limits(&self) -> SendLimits {
-        self.session.send_limits()
     }
 
     /// Fills a chunk with as many of the connection's replies as fit.
@@ -230,15 +204,5 @@ impl Connection {
         }
         let mut room = Slices::new();
         self.session.send(chunk.slices(sources, &mut room))
-    }
-
-    /// Begins the work that the frontend itself does for a request, and calls `done` when this work ends.
-    pub(super) fn begin(&mut self, request: &Request, done: Done) -> Option<Done> {
-        self.session.begin(request, done)
-    }
-
-    /// Gives the kernel the replies that the transport has only queued.
-    pub(super) fn flush(&mut self) -> rustix::io::Result<()> {
-        self.session.flush()
     }
 }

@@ -1,14 +1,20 @@
 //! The connections of a shard, each at a place in a list, and the epoll descriptor on which the shard waits
 //! for them.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::{Index, IndexMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use dashpot_engine::ClientId;
 use rustix::event::epoll::{self, EventFlags};
 
 use super::connection::Connection;
+use super::slots::ZioList;
+use super::zios::Zios;
+use crate::export::ExportId;
 use crate::frontend::Session;
+use crate::frontend::boundary::{Arrival, Frontend};
 
 /// The connections, by place. The place of a connection that is gone stays reserved until the shard
 /// [releases](Connections::release) the place.
@@ -18,6 +24,10 @@ pub(super) struct Connections {
     /// Connections that have been hung up. They are in no place any more, so the shard reads nothing from
     /// them and sends nothing to them.
     ended: Vec<(usize, Connection)>,
+    /// Connections that are gone and still have zios in flight. The place of such a connection stays empty
+    /// until its last zio is aborted, so that no reply can reach a new connection at the same place.
+    departures: VecDeque<Departure>,
+    lingering: Lingering,
     poller: Poller,
 }
 
@@ -27,6 +37,8 @@ impl Connections {
             places: Vec::new(),
             free: Vec::new(),
             ended: Vec::new(),
+            departures: VecDeque::new(),
+            lingering: Lingering::default(),
             poller,
         }
     }
@@ -75,7 +87,7 @@ impl Connections {
     }
 
     /// Ends a connection, if there is one at this place. A pass takes it apart later: see
-    /// [`Connections::take_ended`].
+    /// [`Connections::part_with_ended`].
     pub(super) fn hang_up(&mut self, at: usize) {
         let connection = self.places.get_mut(at).and_then(Option::take);
         self.ended
@@ -102,13 +114,54 @@ impl Connections {
         false
     }
 
-    pub(super) fn has_ended(&self) -> bool {
-        !self.ended.is_empty()
+    /// Whether a pass has to take connections apart, or to abort zios of those that are gone.
+    pub(super) fn has_gone(&self) -> bool {
+        !self.ended.is_empty() || !self.departures.is_empty()
     }
 
-    /// Takes the connections that have been hung up, with their former places, which stay reserved.
-    pub(super) fn take_ended(&mut self) -> Vec<(usize, Connection)> {
-        std::mem::take(&mut self.ended)
+    pub(super) fn next_departure(&mut self) -> Option<Departure> {
+        self.departures.pop_front()
+    }
+
+    /// Puts back a departure that still has zios to abort.
+    pub(super) fn put_back(&mut self, departure: Departure) {
+        self.departures.push_back(departure);
+    }
+
+    /// Removes and returns the departed connections of one export.
+    pub(super) fn departures_of(&mut self, export: ExportId) -> Vec<Departure> {
+        let queue = std::mem::take(&mut self.departures);
+        let (of_export, others): (Vec<_>, Vec<_>) = queue
+            .into_iter()
+            .partition(|departure| departure.export == export);
+        self.departures = others.into();
+        of_export
+    }
+
+    /// See [`Lingering::go_on`].
+    pub(super) fn linger_on(&mut self, at: usize) {
+        self.lingering.go_on(at);
+    }
+
+    /// Takes apart the connections that have been hung up. The next passes abort their zios in flight.
+    pub(super) fn part_with_ended(&mut self, zios: &mut Zios) {
+        for (at, mut connection) in std::mem::take(&mut self.ended) {
+            zios.budget.forget(at, &connection);
+            let export = connection.export();
+            if let Some(incoming) = connection.inlet_mut().abandon() {
+                zios.buffers.give(incoming.payload);
+                let length = u64::from(incoming.request.length);
+                zios.budget.give_back(export, 0, length);
+            }
+            self.departures.push_back(Departure {
+                at,
+                export,
+                client: connection.client(),
+                zios: connection.zios(),
+            });
+            self.lingering
+                .let_go(connection.into_session(), &self.poller);
+        }
     }
 
     /// Frees a place for another connection.
@@ -127,7 +180,48 @@ impl Connections {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.ended.is_empty() && self.places.iter().all(Option::is_none)
+        !self.has_gone() && self.places.iter().all(Option::is_none)
+    }
+}
+
+/// A connection that is gone, with those of its zios that the shard has not aborted yet.
+#[derive(Debug)]
+pub(super) struct Departure {
+    /// The former place of the connection.
+    pub(super) at: usize,
+    pub(super) export: ExportId,
+    pub(super) client: ClientId,
+    pub(super) zios: ZioList,
+}
+
+/// Sessions that stay after the end of their connection, because the kernel still has their device. They fail
+/// all of the kernel's requests.
+#[derive(Debug, Default)]
+pub(super) struct Lingering {
+    places: Vec<Option<Session>>,
+}
+
+impl Lingering {
+    /// Drops the session of a connection that has ended. If the kernel still has the session's device, keeps
+    /// the session instead.
+    pub(super) fn let_go(&mut self, mut session: Session, poller: &Poller) {
+        if !session.fail_all() {
+            return;
+        }
+        let free = self.places.iter().position(Option::is_none);
+        let at = free.unwrap_or(self.places.len());
+        if poller.linger(at, &session).is_ok() {
+            self.places
+                .resize_with(self.places.len().max(at + 1), || None);
+            self.places[at] = Some(session);
+        }
+    }
+
+    /// Lets a session fail the requests that have arrived. Ends the session if the kernel has given up the
+    /// session's device.
+    pub(super) fn go_on(&mut self, at: usize) {
+        let place = &mut self.places[at];
+        place.take_if(|session| session.receive(&mut Vec::new()) == Arrival::End);
     }
 }
 

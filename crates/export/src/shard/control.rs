@@ -1,9 +1,10 @@
-//! Control: the messages from other threads, the answers to them, and the progress of a shutdown.
+//! Control: the messages from other threads, the answers to them and to power cuts, and the progress of a
+//! shutdown.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use dashpot_engine::{Answer, CommandError, CommandId, Duration, Instant};
+use dashpot_engine::{Answer, CommandError, CommandId, DiskId, Duration, Instant, Outcome};
 
 use crate::mailbox::Mailbox;
 use crate::message::{CommandAnswer, Message};
@@ -12,6 +13,7 @@ pub(super) struct Control {
     mailbox: Arc<Mailbox<Message>>,
     /// Messages that the shard has not handled yet.
     messages: VecDeque<Message>,
+    cuts: Cuts,
     /// The functions that take the answers to commands.
     answers: HashMap<CommandId, CommandAnswer>,
     commands: u64,
@@ -43,15 +45,12 @@ impl Control {
         Control {
             mailbox,
             messages: VecDeque::new(),
+            cuts: Cuts::default(),
             answers: HashMap::new(),
             commands: 0,
             shutdown: None,
             lost: 0,
         }
-    }
-
-    pub(super) fn mailbox(&self) -> &Arc<Mailbox<Message>> {
-        &self.mailbox
     }
 
     /// Moves the messages from the mailbox into the control's own queue.
@@ -67,10 +66,14 @@ impl Control {
         self.messages.pop_front()
     }
 
-    /// Puts messages that had to wait in front of all others.
-    pub(super) fn hand_back(&mut self, waiting: Vec<Message>) {
-        for message in waiting.into_iter().rev() {
-            self.messages.push_front(message);
+    pub(super) fn cuts(&mut self) -> &mut Cuts {
+        &mut self.cuts
+    }
+
+    /// Puts the cuts that have waited for a batch in front of all messages.
+    pub(super) fn retry_cuts(&mut self) {
+        for cut in self.cuts.take_waiting().into_iter().rev() {
+            self.messages.push_front(cut);
         }
     }
 
@@ -129,6 +132,60 @@ impl Control {
             }
             Some(Shutdown::Last(until)) if now >= until => Some(ShutdownStep::HangUp),
             _ => None,
+        }
+    }
+}
+
+/// The power cuts that have not been answered.
+#[derive(Default)]
+pub(super) struct Cuts {
+    /// Cuts that wait until worker threads have finished the batches of the stores.
+    waiting: Vec<Message>,
+    /// Cuts that have happened. Their answers wait until the media have what is left.
+    restoring: Vec<Restoring>,
+}
+
+struct Restoring {
+    /// The disks whose media lack something.
+    disks: Vec<DiskId>,
+    outcome: Outcome,
+    answer: Box<dyn FnOnce(Outcome) + Send>,
+}
+
+impl Cuts {
+    pub(super) fn wait(&mut self, cut: Message) {
+        self.waiting.push(cut);
+    }
+
+    /// Takes the cuts that have waited, because a batch has ended.
+    pub(super) fn take_waiting(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Calls `answer` when the media of all disks have what is left.
+    pub(super) fn answer(&mut self, disks: Vec<DiskId>, answer: Box<dyn FnOnce(Outcome) + Send>) {
+        if disks.is_empty() {
+            return answer(Ok(()));
+        }
+        self.restoring.push(Restoring {
+            disks,
+            outcome: Ok(()),
+            answer,
+        });
+    }
+
+    /// Notes that the medium of a disk has what a cut has left, or has failed.
+    pub(super) fn restored(&mut self, disk: DiskId, outcome: Outcome) {
+        let of_disk = |one: &Restoring| one.disks.contains(&disk);
+        let Some(at) = self.restoring.iter().position(of_disk) else {
+            return;
+        };
+        let one = &mut self.restoring[at];
+        one.disks.retain(|other| *other != disk);
+        one.outcome = one.outcome.and(outcome);
+        if one.disks.is_empty() {
+            let one = self.restoring.remove(at);
+            (one.answer)(one.outcome);
         }
     }
 }

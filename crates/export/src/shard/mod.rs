@@ -27,14 +27,10 @@ mod commands;
 mod connection;
 mod connections;
 mod control;
-mod cuts;
-mod departures;
 mod device_ring;
 mod exports;
 mod intake;
-mod lingering;
 mod load_meter;
-mod mirrors;
 mod outbox;
 mod power;
 mod prefetch;
@@ -65,12 +61,9 @@ use rustix::event::epoll::{self, EventFlags};
 
 use self::connections::{Connections, Poller, Source};
 use self::control::Control;
-use self::cuts::Cuts;
-use self::departures::Departures;
 use self::device_ring::DeviceRing;
 use self::exports::Exports;
 use self::intake::Intake;
-use self::lingering::Lingering;
 use self::outbox::Outbox;
 use self::rule_marks::RuleMarks;
 use self::storage::Storage;
@@ -88,21 +81,14 @@ pub(crate) struct Shard {
     actions: Vec<Action>,
     exports: Exports,
     connections: Connections,
-    departures: Departures,
-    lingering: Lingering,
     intake: Intake,
     outbox: Outbox,
     zios: Zios,
     storage: Storage,
     timers: Timers,
     rule_marks: RuleMarks,
-    cuts: Cuts,
     control: Control,
     recorder: Recorder,
-    prompt: Prompt,
-    /// The keepers, which write the records of pools' mirrors. A pool whose mirrors have no durable record
-    /// has no keeper.
-    keepers: HashMap<PoolId, Keeper>,
 }
 
 /// The parts of a shard before it runs.
@@ -134,8 +120,6 @@ impl Shard {
             engine: parts.engine,
             actions: Vec::new(),
             connections: Connections::new(Poller::new(&*parts.mailbox, device_ring.bell())?),
-            departures: Departures::default(),
-            lingering: Lingering::default(),
             intake: Intake::default(),
             outbox: Outbox::default(),
             zios: Zios::new(exports.len()),
@@ -143,16 +127,14 @@ impl Shard {
                 parts.stores,
                 parts.pool,
                 device_ring,
+                parts.keepers,
                 Arc::clone(&parts.mailbox),
             ),
             exports,
-            timers: Timers::new(parts.spins),
+            timers: Timers::new(parts.spins, parts.prompt),
             rule_marks: RuleMarks::default(),
-            cuts: Cuts::default(),
             control: Control::new(parts.mailbox),
             recorder: parts.recorder,
-            prompt: parts.prompt,
-            keepers: parts.keepers,
         })
     }
 
@@ -179,14 +161,14 @@ impl Shard {
             self.send_on();
             self.record();
             self.evict();
-            self.part_with_ended();
+            self.connections.part_with_ended(&mut self.zios);
             self.end_stalls();
             self.advance_shutdown();
             self.submit_to_ring()?;
             self.end_pass(woke);
         }
         let synced = self.sync_stores();
-        self.record_last(synced);
+        self.storage.record_last(&self.engine, synced);
         self.loss(synced)
     }
 
@@ -203,7 +185,7 @@ impl Shard {
         let at = match Poller::source(&event) {
             Source::Mailbox => return self.control.collect(),
             Source::Ring => return self.storage.ring().hear(),
-            Source::Lingering(at) => return self.lingering.go_on(at),
+            Source::Lingering(at) => return self.connections.linger_on(at),
             Source::Connection(at) => at,
         };
         let Some(connection) = self.connections.get(at) else {
@@ -271,7 +253,7 @@ impl Shard {
             Message::Done(id, finished) => self.work_done(id, finished),
             Message::Settled(disk, finished) => {
                 self.settled(disk, finished);
-                self.control.hand_back(self.cuts.take_waiting());
+                self.control.retry_cuts();
             }
             Message::Cut(export, cut, answer) => self.cut_and_answer(export, cut, answer),
             Message::CutPool(pool, cut, answer) => self.cut_pool_and_answer(pool, cut, answer),

@@ -22,28 +22,31 @@ impl Shard {
             _ => Vec::new(),
         };
         if self.storage.pause(&disks) {
-            return self.cuts.wait(Message::Cut(export, cut, answer));
+            return self.control.cuts().wait(Message::Cut(export, cut, answer));
         }
         let loss = self.cut(export, &cut);
         let cut_off = self
             .storage
             .resume(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
         let answer = |outcome| answer(loss.and_then(|loss| after(outcome, loss)));
-        self.cuts.answer(cut_off, Box::new(answer));
+        self.control.cuts().answer(cut_off, Box::new(answer));
     }
 
     /// Cuts the power of a pool, as [`Shard::cut_and_answer`] does for an export.
     pub(super) fn cut_pool_and_answer(&mut self, pool: PoolId, cut: Cut, answer: PoolCutAnswer) {
         let disks = self.engine.disks_of(pool);
         if self.storage.pause(&disks) {
-            return self.cuts.wait(Message::CutPool(pool, cut, answer));
+            return self
+                .control
+                .cuts()
+                .wait(Message::CutPool(pool, cut, answer));
         }
         let loss = self.cut_pool(pool, &cut);
         let cut_off = self
             .storage
             .resume(disks, loss.as_ref().is_ok_and(|loss| !loss.was_off));
         let answer = |outcome| answer(loss.and_then(|loss| after(outcome, loss)));
-        self.cuts.answer(cut_off, Box::new(answer));
+        self.control.cuts().answer(cut_off, Box::new(answer));
     }
 
     /// Cuts the power of an export. The export then keeps serving, restarts or stays off.

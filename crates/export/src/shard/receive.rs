@@ -9,7 +9,7 @@ use super::Shard;
 use super::intake::Received;
 use super::slots::{Origin, Slot};
 use super::submission::Submission;
-use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Operation, Request};
+use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Frontend, Operation, Request};
 use crate::store::{Extent, Store};
 
 impl Shard {
@@ -95,7 +95,9 @@ impl Shard {
     fn receive_requests(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let mut received = connection.inlet_mut().take_received();
-        if !connection.may_hold_request(received.rest()) && !self.fill_received(at, &mut received) {
+        if !connection.session().may_hold_request(received.rest())
+            && !self.fill_received(at, &mut received)
+        {
             return;
         }
         for _ in 0..REQUESTS_PER_PASS {
@@ -111,12 +113,12 @@ impl Shard {
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
         let connection = &mut self.connections[at];
         let (limits, short) = (
-            connection.receive_limits(),
+            connection.session().receive_limits(),
             self.zios.budget.keeps_too_much(),
         );
         let mut bytes = self.intake.buffer(limits, short);
         bytes.extend_from_slice(received.rest());
-        match connection.receive(&mut bytes) {
+        match connection.session_mut().receive(&mut bytes) {
             Arrival::Bytes => {}
             Arrival::Nothing => {
                 self.put_back(at, Received::new(bytes));
@@ -139,7 +141,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
         };
-        if connection.may_hold_request(received.rest()) && !connection.is_closing() {
+        if connection.session().may_hold_request(received.rest()) && !connection.is_closing() {
             connection.inlet_mut().put_received(received);
             self.zios.budget.recount(connection);
             self.intake.push(at, connection.inlet_mut());
@@ -158,7 +160,7 @@ impl Shard {
             return false;
         }
         let export = self.exports.info(connection.export());
-        match connection.decode(received.rest(), export) {
+        match connection.session_mut().decode(received.rest(), export) {
             Decoded::Request { request, taken } => self.accept(at, request, taken, received),
             Decoded::Call {
                 request,
@@ -362,7 +364,7 @@ impl Shard {
             self.timers.note_call(store.may_wait());
             store.extents(question.offset, length, question.limit, &mut extents);
         }
-        let reply = connection.extents_reply(question, &extents);
+        let reply = connection.session().extents_reply(question, &extents);
         self.put_whole(at, reply)
     }
 }

@@ -4,6 +4,7 @@ use dashpot_engine::{Input, ZioId};
 
 use super::Shard;
 use super::chunk::{Chunk, Sources};
+use crate::frontend::boundary::Frontend;
 
 impl Shard {
     /// Queues a connection that has replies to send in this pass, unless its transport is blocked.
@@ -31,13 +32,13 @@ impl Shard {
     /// Sends as many chunks in a row as the transport wants. If the connection has more replies after that,
     /// queues it again.
     fn send_chunks(&mut self, at: usize) {
-        let mut calls = 0..self.connections[at].send_limits().calls;
+        let mut calls = 0..self.connections[at].session().send_limits().calls;
         let has_more = calls.all(|_| self.send_chunk(at));
         // The last chunk may have ended the connection.
         let Some(connection) = self.connections.get_mut(at) else {
             return;
         };
-        match (connection.flush(), has_more) {
+        match (connection.session_mut().flush(), has_more) {
             (Err(_), _) => self.connections.hang_up(at),
             (Ok(()), true) => self.queue_send(at),
             (Ok(()), false) => {}

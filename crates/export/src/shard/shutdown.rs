@@ -42,7 +42,6 @@ impl Shard {
 
     pub(super) fn is_over(&mut self) -> bool {
         self.control.is_shutting_down()
-            && self.departures.is_empty()
             && self.connections.is_empty()
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
             && !self.storage.stores.are_at_medium()

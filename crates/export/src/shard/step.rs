@@ -46,7 +46,7 @@ impl Shard {
                 }
                 Action::Record(pool) => {
                     let pool = *pool;
-                    if !self.record_mirrors(pool) {
+                    if !self.storage.record_mirrors(pool, &self.engine) {
                         let recorded = Input::Recorded(pool, Ok(()));
                         self.engine.step(now, recorded, &mut actions);
                     }

@@ -11,6 +11,7 @@ use super::load_meter::LoadMeter;
 use super::sleeper::Sleeper;
 use super::stops::{StopDetector, next_beat};
 use crate::clock;
+use crate::prober::Prompt;
 
 pub(super) struct Timers {
     now: Instant,
@@ -19,6 +20,7 @@ pub(super) struct Timers {
     sleeper: Sleeper,
     detector: StopDetector,
     meter: LoadMeter,
+    prompt: Prompt,
 }
 
 /// A stop: a time in which the host kept the shard from running.
@@ -29,13 +31,14 @@ pub(super) struct Stop {
 }
 
 impl Timers {
-    pub(super) fn new(spins: bool) -> Timers {
+    pub(super) fn new(spins: bool, prompt: Prompt) -> Timers {
         Timers {
             now: clock::now(),
             active: Instant::ZERO,
             sleeper: Sleeper::new(spins),
             detector: StopDetector::default(),
             meter: LoadMeter::default(),
+            prompt,
         }
     }
 
@@ -49,10 +52,6 @@ impl Timers {
     #[inline]
     pub(super) fn note_activity(&mut self) {
         self.active = self.now;
-    }
-
-    pub(super) fn active(&self) -> Instant {
-        self.active
     }
 
     /// When the shard must wake up even if nothing is due, so that it notices stops.
@@ -110,8 +109,11 @@ impl Timers {
         Stop { from, until }
     }
 
-    /// Ends a pass. The caller has just read the clock.
-    pub(super) fn end_pass(&mut self) {
+    /// Ends a pass that began at `woke`. The caller has just read the clock.
+    pub(super) fn end_pass(&mut self, woke: Instant) {
+        if self.active >= woke {
+            self.prompt.note_activity(self.active);
+        }
         self.meter.end(self.now);
         if let Some(slept) = self.detector.read(self.now) {
             self.meter.suspended(slept, self.now);

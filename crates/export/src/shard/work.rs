@@ -71,7 +71,7 @@ impl Shard {
                 }
                 Ended::Done(None, _) => {}
                 Ended::Retry(id, done) => self.storage.unfinished().push_piece(id, done),
-                Ended::Restored(outcome) => self.cuts.restored(disk, outcome),
+                Ended::Restored(outcome) => self.control.cuts().restored(disk, outcome),
             }
         }
     }

@@ -8,10 +8,11 @@ mod moves;
 mod pool;
 mod work;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use dashpot_engine::{Device, DiskId, Engine, Errno, Instant, ZioId};
+use dashpot_engine::{Device, DiskId, Engine, Errno, Instant, PoolId, ZioId};
 
 use super::block_memory::BlockMemory;
 use super::connections::Connections;
@@ -25,14 +26,17 @@ use crate::frontend::boundary::{Operation, Request};
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::power::{Cut, CutError, Loss};
-use crate::store::{Finished, Job, PoolOperation, Store, Workers};
+use crate::store::{Finished, Job, Keeper, PoolOperation, Store, Workers};
 
 pub(super) struct Storage {
     pub(super) stores: Stores,
     blocks: BlockMemory,
     unfinished: Unfinished,
     ring: DeviceRing,
-    /// Worker threads send their results to this mailbox.
+    /// The keepers, which write the records of pools' mirrors. A pool whose mirrors have no durable record
+    /// has no keeper.
+    keepers: HashMap<PoolId, Keeper>,
+    /// Worker threads and keepers send their results to this mailbox.
     mailbox: Arc<Mailbox<Message>>,
 }
 
@@ -51,6 +55,7 @@ impl Storage {
         stores: Vec<Store>,
         workers: Arc<Workers>,
         ring: DeviceRing,
+        keepers: HashMap<PoolId, Keeper>,
         mailbox: Arc<Mailbox<Message>>,
     ) -> Storage {
         Storage {
@@ -58,6 +63,7 @@ impl Storage {
             blocks: BlockMemory::default(),
             unfinished: Unfinished::new(workers),
             ring,
+            keepers,
             mailbox,
         }
     }
@@ -183,6 +189,34 @@ impl Storage {
         let lossy = self.stores.lossy(device);
         let loss = lossy.map(|(_, lossy)| lossy.cut(cut, now));
         loss.ok_or(CutError::LosesNothing)
+    }
+
+    /// Makes the keeper of a pool write the record of the pool's mirrors durably. The keeper does so on its
+    /// own thread. Returns false if the pool has no keeper, and so nothing to record.
+    pub(super) fn record_mirrors(&self, pool: PoolId, engine: &Engine) -> bool {
+        let Some(keeper) = self.keepers.get(&pool) else {
+            return false;
+        };
+        let records = engine.mirror_records(pool);
+        let mailbox = Arc::clone(&self.mailbox);
+        keeper.keep(records, move |outcome| {
+            // If the shard is gone, it needs no answer.
+            let _ = mailbox.send(Message::Recorded(pool, outcome));
+        });
+        true
+    }
+
+    /// Makes the keepers write their last records, and waits for them. If all stores have been `synced`,
+    /// these records name only the regions that are not repaired yet.
+    pub(super) fn record_last(&mut self, engine: &Engine, synced: bool) {
+        for (pool, keeper) in self.keepers.drain() {
+            let records = if synced {
+                engine.last_mirror_records(pool)
+            } else {
+                engine.mirror_records(pool)
+            };
+            keeper.keep(records, drop);
+        }
     }
 
     /// Takes all unfinished pieces of work, those too that wait for room in a lossy store.

@@ -9,7 +9,7 @@ use dashpot_sys::Completion;
 use super::StoreWork;
 use super::lossy::changes;
 use super::pool::request_of;
-use crate::frontend::boundary::{Operation, Request};
+use crate::frontend::boundary::{Frontend, Operation, Request};
 use crate::message::Message;
 use crate::shard::slots::Slot;
 use crate::shard::submission::Submission;
@@ -95,7 +95,10 @@ impl StoreWork<'_> {
             let _ = mailbox.send(Message::Done(id, finished));
         });
         match self.connections.get_mut(connection) {
-            Some(connection) => connection.begin(request, done).map(|_| Ok(())),
+            Some(connection) => connection
+                .session_mut()
+                .begin(request, done)
+                .map(|_| Ok(())),
             None => Some(Ok(())),
         }
     }
