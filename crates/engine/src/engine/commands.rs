@@ -34,7 +34,7 @@ impl Engine {
             Command::Tune { pool, changes } => self.tune(pool, changes, actions),
             Command::Crash(pool) => self.crash(pool, actions),
             Command::Repair(pool) => {
-                let repaired = self.with_pool(pool.0 as usize, actions, Pool::repair);
+                let repaired = self.settle_pool(pool.0 as usize, actions, |pool, _| pool.repair());
                 let repaired = repaired.ok_or(CommandError::UnknownPool(pool));
                 repaired.map(|()| Answer::Done)
             }
@@ -223,14 +223,14 @@ impl Engine {
                 disk.abort(&zios, flights, ctx);
             });
         }
-        let lost = self.with_pool(pool.0 as usize, actions, Pool::crash);
+        let lost = self.settle_pool(pool.0 as usize, actions, Pool::crash);
         let lost = lost.ok_or(CommandError::UnknownPool(pool))?;
         Ok(Answer::Crashed(lost))
     }
 
     fn fail_held(&mut self, errno: Errno, actions: &mut Vec<Action>) {
         for pool in 0..self.pools.len() {
-            self.with_pool(pool, actions, |pool, step| pool.close(errno, step));
+            self.settle_pool(pool, actions, |pool, step| pool.close(errno, step));
         }
         for disk in (0..self.disks.len() as u32).map(DiskId) {
             if self.is_pooled(disk) {

@@ -60,7 +60,7 @@ impl Engine {
     pub fn record_mirrors(&mut self, pool: PoolId, starts: &[MirrorStart]) {
         let mut actions = core::mem::take(&mut self.owed);
         let record = |pool: &mut Pool, step: &mut Step<'_>| pool.record_mirrors(starts, step);
-        self.with_pool(pool.0 as usize, &mut actions, record);
+        self.settle_pool(pool.0 as usize, &mut actions, record);
         self.owed = actions;
     }
 
@@ -240,6 +240,20 @@ impl Engine {
         Some(act(pool, &mut step))
     }
 
+    /// Does something with a pool, and then everything that follows from it.
+    pub(super) fn settle_pool<T>(
+        &mut self,
+        pool: usize,
+        actions: &mut Vec<Action>,
+        act: impl FnOnce(&mut Pool, &mut Step<'_>) -> T,
+    ) -> Option<T> {
+        self.with_pool(pool, actions, |pool, step| {
+            let done = act(pool, step);
+            pool.settle(step);
+            done
+        })
+    }
+
     #[inline(never)]
     pub(super) fn submit_to_volume(&mut self, zio: Zio<VolumeId>, actions: &mut Vec<Action>) {
         if let Some((pool, place)) = self.volumes.get(zio.device.0 as usize).copied() {
@@ -267,12 +281,12 @@ impl Engine {
     #[cold]
     pub(super) fn recorded(&mut self, pool: PoolId, outcome: Outcome, actions: &mut Vec<Action>) {
         let recorded = |pool: &mut Pool, step: &mut Step<'_>| pool.recorded(outcome, step);
-        self.with_pool(pool.0 as usize, actions, recorded);
+        self.settle_pool(pool.0 as usize, actions, recorded);
     }
 
     pub(super) fn abort_of_volumes(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
         for pool in 0..self.pools.len() {
-            self.with_pool(pool, actions, |pool, step| pool.abort(zios, step));
+            self.settle_pool(pool, actions, |pool, step| pool.abort(zios, step));
         }
     }
 

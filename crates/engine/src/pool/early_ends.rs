@@ -22,13 +22,12 @@ impl Pool {
                 Phase::Locking(next) => self.leave_lock_queue(*id, next),
                 Phase::Throttled => {}
                 Phase::Stalled => self.failures.leave(*id),
-                Phase::Cut => self.leave_cut(*id),
+                Phase::Cut => self.cut.iter_mut().for_each(|cut| cut.leave(*id)),
                 Phase::Reply => {}
                 Phase::Reading | Phase::Writing | Phase::Syncing => continue,
             }
             self.finish(*id, Ok(()), step);
         }
-        self.settle(step);
     }
 
     /// Fails the writes that wait, and every later zio.
@@ -48,7 +47,7 @@ impl Pool {
         }
         self.fail_held_back(errno, step);
         for id in self.requests.ids(|phase| phase == Phase::Cut) {
-            self.leave_cut(id);
+            self.cut.iter_mut().for_each(|cut| cut.leave(id));
             self.finish(id, Err(errno), step);
         }
         // The other zios wait for disks whose rules are about to be removed. A disk without its rules answers
@@ -56,18 +55,6 @@ impl Pool {
         for id in self.requests.ids(|phase| phase != Phase::Reply) {
             let request = &mut self.requests[id];
             request.outcome = request.outcome.and(Err(errno));
-        }
-        self.settle(step);
-    }
-
-    /// Fails the writes that have their locks but have not been admitted.
-    pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
-        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled);
-        let waiting = self.requests.ids(held_back);
-        self.throttle.forget(step.now, &waiting);
-        for id in waiting {
-            self.failures.leave(id);
-            self.finish(id, Err(errno), step);
         }
     }
 }

@@ -47,6 +47,17 @@ impl Pool {
         }
     }
 
+    /// Fails the writes that have their locks but have not been admitted.
+    pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
+        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled);
+        let waiting = self.requests.ids(held_back);
+        self.throttle.forget(step.now, &waiting);
+        for id in waiting {
+            self.failures.leave(id);
+            self.finish(id, Err(errno), step);
+        }
+    }
+
     /// See [`Failures::is_degraded`](super::failures::Failures::is_degraded).
     pub(crate) fn is_degraded(&self) -> bool {
         self.failures.is_degraded()

@@ -78,6 +78,51 @@ impl Pool {
         }
     }
 
+    /// Whether a write can go into the queues of its disks now. If the write needs a place first, it waits
+    /// for the place. A write of zeroes needs none: if no disk has any of its blocks, there is nothing to do.
+    #[inline]
+    pub(super) fn can_be_queued(&mut self, id: u32) -> bool {
+        self.writes[id].sides > 0 || self.file(id)
+    }
+
+    /// Notes a write that cannot be queued now: the write waits for a place, or ends because it has nothing
+    /// to do. Always returns false.
+    #[inline(never)]
+    fn file(&mut self, id: u32) -> bool {
+        let write = &self.writes[id];
+        if write.unplaced {
+            self.unplaced.push(id, write.class);
+        } else {
+            self.unplaced.push_done(id);
+        }
+        false
+    }
+
+    /// Marks the regions of a write that is about to be queued. Returns false if the write has to wait for
+    /// the repair or for the record. The pool then queues the write later.
+    #[inline(never)]
+    pub(super) fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
+        let Some(mirrors) = &mut self.mirrors else {
+            return true;
+        };
+        let ranges = self.map.ranges_of(&self.writes[id]);
+        let begins = mirrors.begin_write(ranges, now);
+        if !begins {
+            mirrors.held.push(id);
+        }
+        self.writes[id].held = !begins;
+        begins
+    }
+
+    /// Notes that all sides have answered a write.
+    #[inline(never)]
+    fn unmark_regions(&mut self, id: u32, now: Instant) {
+        let write = &self.writes[id];
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.end_write(self.map.ranges_of(write), write.failed, now);
+        }
+    }
+
     pub(super) fn begin_write(
         &mut self,
         volume: usize,
@@ -136,7 +181,7 @@ impl Pool {
     }
 
     /// Notes that one side has written a block, or failed to.
-    fn side_written(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
+    pub(super) fn side_written(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
         let physical = self.tunables.retires_physically();
         let write = &mut self.writes[id];
         write.failed |= outcome.is_err();
@@ -398,22 +443,6 @@ impl Pool {
             ..child_zio(self.disks[disk].disk.disk, Op::Flush, step.now)
         };
         step.children.send(child, zio);
-    }
-
-    /// Ends one of the I/Os that the queue had joined into a single I/O for a disk.
-    pub(super) fn member_done(
-        &mut self,
-        disk: usize,
-        tag: u32,
-        outcome: Outcome,
-        step: &mut Step<'_>,
-    ) {
-        match Tag::unpack(tag) {
-            Tag::Write(id) => self.side_written(id, outcome, step),
-            Tag::Read(id) => self.side_read(disk, id, outcome, step),
-            Tag::Repair => self.piece_done(disk, outcome, step),
-            Tag::Beside(id) => self.side_beside(id, outcome, step),
-        }
     }
 
     /// The client's zio that caused the I/O with this tag, or that has waited longest for the I/O.

@@ -1,6 +1,7 @@
 //! The parts of jobs: how a pool begins a job, and continues it in each tick.
 
 use super::blocks::Content;
+use super::cut::Memory;
 use super::jobs::{Home, Job, Stage, Sync, TOUCHED_MAX};
 use super::piece::Piece;
 use super::pool::Pool;
@@ -32,23 +33,8 @@ impl Pool {
         self.some_of(job, step)
     }
 
-    /// Continues the jobs, once in each tick.
-    pub(crate) fn go_on_with_jobs(&mut self, step: &mut Step<'_>) {
-        self.jobs.begin_anew(step.now);
-        if !self.has_jobs() {
-            return;
-        }
-        while self.jobs.has_room()
-            && let Some(job) = self.jobs.waiting.pop_front()
-        {
-            let rest = self.some_of(job, step);
-            self.jobs.waiting.extend(rest);
-        }
-        self.settle(step);
-    }
-
     /// Does a part of a job. Returns the rest, if there is one.
-    fn some_of(&mut self, job: Job, step: &mut Step<'_>) -> Option<Job> {
+    pub(super) fn some_of(&mut self, job: Job, step: &mut Step<'_>) -> Option<Job> {
         match job {
             Job::Dirty { zio, from } => self.dirty_some(zio, from, step),
             Job::Through { zio, from } => self.write_some_through(zio, from, step),
@@ -218,5 +204,65 @@ impl Pool {
             self.commit_if_home(step);
         }
         (!is_done).then_some(sync)
+    }
+}
+
+/// Lets go on what has waited for a power cut or for a mirror.
+impl Pool {
+    /// Does a part of a cut's work: frees what is lost, and then starts the requests that have waited. Returns
+    /// whether the cut has ended.
+    fn go_on_with_cut(&mut self, step: &mut Step<'_>) -> bool {
+        let Some(cut) = &mut self.cut else {
+            return true;
+        };
+        let mut memory = Memory {
+            volumes: &mut self.volumes,
+            map: &mut self.map,
+            reads: &mut self.reads,
+            writes: &mut self.writes,
+        };
+        if !cut.lose_some(&mut memory, &mut self.jobs, step) {
+            return false;
+        }
+        while self.jobs.has_room() {
+            if !self.start_next(step) {
+                self.cut = None;
+                return true;
+            }
+            self.jobs.touch();
+        }
+        false
+    }
+
+    /// Starts the next of the requests that have waited for the end of a cut. Returns false if there is none.
+    fn start_next(&mut self, step: &mut Step<'_>) -> bool {
+        // If other jobs of this step have let earlier requests go on, these requests go first.
+        while self.resume_next(step) {}
+        let Some(id) = self.cut.as_mut().and_then(|cut| cut.next_waiting()) else {
+            return false;
+        };
+        let request = &self.requests[id];
+        let (zio, volume) = (request.zio, request.volume);
+        let blocks = self.volumes[volume].blocks_of(&zio);
+        self.start(id, zio.op, step);
+        if !self.volumes[volume].is_long(&zio) {
+            self.jobs.touched += blocks.end - blocks.start;
+        }
+        true
+    }
+
+    /// Queues some of the released writes. Returns whether all released writes are queued.
+    fn queue_released(&mut self, step: &mut Step<'_>) -> bool {
+        while let Some(mirrors) = &mut self.mirrors
+            && !mirrors.released.is_empty()
+        {
+            if !self.jobs.touch() {
+                return false;
+            }
+            if let Some(id) = mirrors.released.pop_front() {
+                self.push_write(id, step);
+            }
+        }
+        true
     }
 }

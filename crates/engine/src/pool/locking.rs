@@ -2,20 +2,20 @@
 
 use super::pool::Pool;
 use super::request::Phase;
-use super::step::Step;
+use crate::time::Instant;
 use crate::zio::ZioId;
 
 impl Pool {
-    /// Takes the locks of a write's blocks in their order, which prevents deadlocks. The write
-    /// continues when it has all locks. `has_turn` says that the write has waited, and is next for its first
-    /// lock.
-    pub(super) fn lock(&mut self, id: ZioId, mut has_turn: bool, step: &mut Step<'_>) {
+    /// Takes the locks of a write's blocks in their order, which prevents deadlocks. Returns whether the write
+    /// has got all its locks now, so that it continues. `has_turn` says that the write has waited, and is next
+    /// for its first lock.
+    pub(super) fn lock(&mut self, id: ZioId, mut has_turn: bool, now: Instant) -> bool {
         // A request of `unlocked` may have ended since.
         let Some(request) = self.requests.get(id) else {
-            return;
+            return false;
         };
         let Phase::Locking(from) = request.phase else {
-            return;
+            return false;
         };
         let zio = request.zio;
         let locks = &mut self.volumes[request.volume].locks;
@@ -28,7 +28,7 @@ impl Pool {
                 locks.queue(id, block, has_turn && block == first);
                 let request = &mut self.requests[id];
                 request.phase = Phase::Locking(block);
-                return;
+                return false;
             }
             // Perhaps the next request needs other bytes of the block, and can continue now, too.
             if has_turn {
@@ -37,8 +37,8 @@ impl Pool {
             has_turn = false;
         }
         let request = &mut self.requests[id];
-        (request.locked, request.began) = (true, step.now);
-        self.fill(id, step);
+        (request.locked, request.began) = (true, now);
+        true
     }
 
     /// Takes the locks of a write whose blocks no request uses.

@@ -151,7 +151,6 @@ impl Pool {
         if let Some(mirrors) = &mut self.mirrors {
             mirrors.record(starts, step.now);
         }
-        self.settle(step);
     }
 
     /// Asks the driver for a record, if one is due.
@@ -173,7 +172,6 @@ impl Pool {
         if outcome.is_ok() {
             self.release_held(step);
         }
-        self.settle(step);
     }
 
     /// A record of each mirror. The driver must make these records durable when the engine asks for them.

@@ -5,7 +5,6 @@
 //! of `metaslab.c` and `zio.c`).
 
 use core::cmp::Reverse;
-use core::ops::Range;
 
 use super::block_io::BlockWrite;
 use super::placement::Placement;
@@ -16,26 +15,6 @@ use super::tunable::Tunable;
 
 /// Gives places to new blocks.
 impl Pool {
-    /// Whether a write can go into the queues of its disks now. If the write needs a place first, it waits
-    /// for the place. A write of zeroes needs none: if no disk has any of its blocks, there is nothing to do.
-    #[inline]
-    pub(super) fn can_be_queued(&mut self, id: u32) -> bool {
-        self.writes[id].sides > 0 || self.file(id)
-    }
-
-    /// Notes a write that cannot be queued now: the write waits for a place, or ends because it has nothing
-    /// to do. Always returns false.
-    #[inline(never)]
-    fn file(&mut self, id: u32) -> bool {
-        let write = &self.writes[id];
-        if write.unplaced {
-            self.unplaced.push(id, write.class);
-        } else {
-            self.unplaced.push_done(id);
-        }
-        false
-    }
-
     /// Gives places to at most this many new blocks, while a member has a short queue. Returns whether a
     /// block got a place.
     pub(super) fn place_new(&mut self, most: &mut u32, step: &mut Step<'_>) -> bool {
@@ -114,20 +93,6 @@ impl Pool {
             self.end_write(id, step);
         }
         id.is_some()
-    }
-}
-
-/// Handles the completion of writes.
-impl Pool {
-    /// Makes reads of these blocks that are in flight answer zeroes, because the rows of these blocks may now
-    /// go to other blocks.
-    pub(super) fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
-        let mut next = self.reads.next_live(0);
-        while let Some(id) = next {
-            let read = &mut self.reads[id];
-            read.trimmed |= read.volume == volume && blocks.contains(&read.block);
-            next = self.reads.next_live(id + 1);
-        }
     }
 }
 

@@ -26,12 +26,12 @@ use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
 use super::stats::QueueState;
 use super::step::{Ended, Step, SyncFor, Work};
+use super::tag::Tag;
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
 use super::txg::Txgs;
 use super::unplaced::Unplaced;
 use super::volume::Volume;
-use crate::command::Action;
 use crate::time::Instant;
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
@@ -179,24 +179,13 @@ impl Pool {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
-        if !self.wait_for_cut(id, step.now) {
+        if let Some(cut) = &mut self.cut {
+            self.requests[id].go_to(Phase::Cut, step.now);
+            cut.wait(id);
+        } else {
             self.start(id, zio.op, step);
         }
         self.settle(step);
-    }
-
-    /// Starts a request.
-    pub(super) fn start(&mut self, id: ZioId, op: Op, step: &mut Step<'_>) {
-        match op {
-            Op::Read => self.read(id, step),
-            Op::Write | Op::Zero | Op::Trim => self.write(id, step),
-            Op::Flush => self.flush(id, step),
-            Op::Cache => self.finish(id, Ok(()), step),
-            // A pool has no files.
-            Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => {
-                self.finish(id, Err(Errno::NotSup), step);
-            }
-        }
     }
 
     /// Notes that the reply has left.
@@ -252,6 +241,31 @@ impl Pool {
         self.settle(step);
     }
 
+    /// Ends one of the I/Os that the queue had joined into a single I/O for a disk.
+    fn member_done(&mut self, disk: usize, tag: u32, outcome: Outcome, step: &mut Step<'_>) {
+        match Tag::unpack(tag) {
+            Tag::Write(id) => self.side_written(id, outcome, step),
+            Tag::Read(id) => self.side_read(disk, id, outcome, step),
+            Tag::Repair => self.piece_done(disk, outcome, step),
+            Tag::Beside(id) => self.side_beside(id, outcome, step),
+        }
+    }
+
+    /// Continues the jobs, once in each tick.
+    pub(crate) fn go_on_with_jobs(&mut self, step: &mut Step<'_>) {
+        self.jobs.begin_anew(step.now);
+        if !self.has_jobs() {
+            return;
+        }
+        while self.jobs.has_room()
+            && let Some(job) = self.jobs.waiting.pop_front()
+        {
+            let rest = self.some_of(job, step);
+            self.jobs.waiting.extend(rest);
+        }
+        self.settle(step);
+    }
+
     /// Does everything in the pool that is due.
     pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
         self.repeat_failed(step);
@@ -294,7 +308,7 @@ impl Pool {
 /// Finishes each step.
 impl Pool {
     /// Carries out all consequences of the step, until there are no more.
-    pub(super) fn settle(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn settle(&mut self, step: &mut Step<'_>) {
         let mut places = TOUCHED_MAX;
         loop {
             if self.resume_next(step)
@@ -313,19 +327,6 @@ impl Pool {
         self.deadline = self.find_deadline(step.now);
     }
 
-    /// Resumes the next write that the throttle has released, or that is next for a lock. False if there is
-    /// none.
-    pub(super) fn resume_next(&mut self, step: &mut Step<'_>) -> bool {
-        if let Some(id) = self.throttle.pop_admitted(step.now) {
-            self.admitted(id, step);
-        } else if let Some(id) = self.unlocked.pop_front() {
-            self.lock(id, true, step);
-        } else {
-            return false;
-        }
-        true
-    }
-
     /// The engine asks for the deadline after every step, so each step computes it once.
     fn find_deadline(&self, now: Instant) -> Instant {
         let retry = self.failures.next_retry();
@@ -334,43 +335,6 @@ impl Pool {
         let mirrors = self.mirrors.as_ref();
         let repair = mirrors.map_or(Instant::NEVER, |mirrors| mirrors.next_deadline(now));
         retry.min(wake).min(timer).min(repair)
-    }
-
-    /// Notes that one of the operations that a request waits for has ended.
-    pub(super) fn one_less(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
-        let request = &mut self.requests[id];
-        request.outcome = request.outcome.and(outcome);
-        request.pending -= 1;
-        if request.pending > 0 {
-            return;
-        }
-        let (phase, op, outcome) = (request.phase, request.zio.op, request.outcome);
-        match phase {
-            Phase::Reading if op != Op::Read && outcome.is_ok() => self.filled(id, step),
-            Phase::Writing if outcome.is_ok() => self.home(id, step),
-            _ => self.finish(id, outcome, step),
-        }
-    }
-
-    /// Ends a request: frees its locks and buffers, and asks for its reply.
-    pub(super) fn finish(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
-        self.unlock(id);
-        self.release_edges(id, step);
-        let request = &mut self.requests[id];
-        if request.aborted {
-            let volume = &mut self.volumes[request.volume];
-            volume.occupancy.leave(step.now, &mut volume.stats);
-            volume.stats.aborted += 1;
-            let lent = request.lent;
-            self.requests.remove(id);
-            step.actions.push(Action::Drop(id));
-            lent.into_iter().for_each(|buf| step.free(buf));
-            return;
-        }
-        request.go_to(Phase::Reply, step.now);
-        request.outcome = outcome;
-        request.completed = step.now;
-        step.actions.push(Action::Complete(id, outcome));
     }
 }
 

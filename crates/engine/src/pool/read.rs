@@ -1,6 +1,8 @@
 //! A client's read. Dirty blocks come from memory, and all others from the disks. A block that no disk has is
 //! zeroes.
 
+use core::ops::Range;
+
 use super::block_io::{BlockRead, Then};
 use super::blocks::Content;
 use super::config::WritePolicy;
@@ -218,6 +220,17 @@ impl Pool {
             (_, Err(_)) => step.free(read.buf),
         }
         self.one_less(read.zio, outcome, step);
+    }
+
+    /// Makes reads of these blocks that are in flight answer zeroes, because the rows of these blocks may now
+    /// go to other blocks.
+    pub(super) fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
+        let mut next = self.reads.next_live(0);
+        while let Some(id) = next {
+            let read = &mut self.reads[id];
+            read.trimmed |= read.volume == volume && blocks.contains(&read.block);
+            next = self.reads.next_live(id + 1);
+        }
     }
 
     /// Puts bytes into the reply of a read. Lends the buffer if these bytes are the whole reply and at least

@@ -15,36 +15,10 @@ use super::stats::Class;
 use super::step::{Step, SyncFor};
 use super::tag::Tag;
 use crate::bytes::Buf;
-use crate::time::Instant;
 use crate::zio::{Errno, Op, Outcome};
 
-/// Marks the regions of writes, and holds writes back.
+/// Lets writes go on that have waited for the repair.
 impl Pool {
-    /// Marks the regions of a write that is about to be queued. Returns false if the write has to wait for
-    /// the repair or for the record. The pool then queues the write later.
-    #[inline(never)]
-    pub(super) fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
-        let Some(mirrors) = &mut self.mirrors else {
-            return true;
-        };
-        let ranges = self.map.ranges_of(&self.writes[id]);
-        let begins = mirrors.begin_write(ranges, now);
-        if !begins {
-            mirrors.held.push(id);
-        }
-        self.writes[id].held = !begins;
-        begins
-    }
-
-    /// Notes that all sides have answered a write.
-    #[inline(never)]
-    pub(super) fn unmark_regions(&mut self, id: u32, now: Instant) {
-        let write = &self.writes[id];
-        if let Some(mirrors) = &mut self.mirrors {
-            mirrors.end_write(self.map.ranges_of(write), write.failed, now);
-        }
-    }
-
     /// Queues the writes that have waited for a piece or for the record of their regions.
     pub(super) fn release_held(&mut self, step: &mut Step<'_>) {
         let Some(mirrors) = &mut self.mirrors else {
@@ -56,35 +30,19 @@ impl Pool {
             self.begin_job(Job::Released, step);
         }
     }
-
-    /// Queues some of the released writes. Returns whether all released writes are queued.
-    pub(super) fn queue_released(&mut self, step: &mut Step<'_>) -> bool {
-        while let Some(mirrors) = &mut self.mirrors
-            && !mirrors.released.is_empty()
-        {
-            if !self.jobs.touch() {
-                return false;
-            }
-            if let Some(id) = mirrors.released.pop_front() {
-                self.push_write(id, step);
-            }
-        }
-        true
-    }
 }
 
 /// Copies regions piece by piece.
 impl Pool {
     /// Starts the repair, when the daemon starts or the power is on again. All dirty regions then count as
     /// out of sync, because the disks may have lost their caches even if the pool kept its memory.
-    pub(crate) fn repair(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn repair(&mut self) {
         let ends = self.closing.is_some() || self.drains;
         if let Some(mirrors) = &mut self.mirrors {
             mirrors.stopped = ends;
             mirrors.lose_caches();
             mirrors.open();
         }
-        self.settle(step);
     }
 
     /// Ends the repair, because the pool ends.

@@ -4,10 +4,9 @@ use super::block_io::{Cause, Retry};
 use super::block_map::Part;
 use super::blocks::Content;
 use super::config::ThrottleConfig;
-use super::cut::Stage;
 use super::jobs::{Job, Sync};
 use super::pool::Pool;
-use super::stats::Class;
+use super::stats::{Class, Traffic};
 use super::step::{Covers, Step};
 use super::tunable::Tunable;
 use super::volume::slot_of;
@@ -58,6 +57,14 @@ impl Pool {
 
     pub(super) fn txg_timeout(&self) -> Duration {
         Duration::from_secs(self.tunables.get(Tunable::TxgTimeout))
+    }
+
+    pub(super) fn reached_disks(&self) -> Traffic {
+        let mut sum = Traffic::default();
+        for leaf in &self.disks {
+            sum.add(leaf.queue.joined());
+        }
+        sum
     }
 
     /// Begins to queue all dirty blocks and extents of a txg for the disks.
@@ -125,10 +132,7 @@ impl Pool {
         let (member, side) = self.map.side_of(disk);
         // Until the pool has looked at all places after a power cut, `covers.firsts` may count writes that
         // the cut has lost.
-        let loses = self
-            .cut
-            .as_ref()
-            .is_some_and(|cut| cut.stage != Stage::Over);
+        let loses = self.cut.as_ref().is_some_and(|cut| cut.loses());
         if let Some(placement) = self.map.placement_mut().filter(|_| !loses) {
             placement.synced(member, side, covers.firsts);
         }

@@ -6,7 +6,7 @@ use super::block_io::Then;
 use super::block_map::BlockMap;
 use super::pool::{Leaf, Pool};
 use super::request::Request;
-use super::stats::{PoolState, PoolStats, Traffic, VolumeTraffic};
+use super::stats::{PoolState, PoolStats, VolumeTraffic};
 use super::step::{Child, SyncFor, Work};
 use super::tag::Tag;
 use super::tunable::Tunables;
@@ -77,14 +77,6 @@ impl Pool {
 
     pub(crate) fn has(&self, id: ZioId) -> bool {
         self.requests.get(id).is_some()
-    }
-
-    pub(super) fn reached_disks(&self) -> Traffic {
-        let mut sum = Traffic::default();
-        for leaf in &self.disks {
-            sum.add(leaf.queue.joined());
-        }
-        sum
     }
 
     /// The sources or destinations of a child's bytes.

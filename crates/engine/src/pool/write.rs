@@ -5,9 +5,10 @@
 //! begins. Then the write reads the rest of partial blocks, so the time of these reads counts towards the
 //! write's delay.
 
-use super::block_io::Cause;
+use super::block_io::{Cause, Then};
 use super::blocks::{Block, Content};
 use super::config::WritePolicy;
+use super::edges::Need;
 use super::jobs::Job;
 use super::piece::Piece;
 use super::pool::Pool;
@@ -17,7 +18,6 @@ use super::step::Step;
 use super::throttle::{Tx, Verdict};
 use super::volume::slot_of;
 use crate::bytes::{Buf, Move, Span};
-use crate::time::Instant;
 use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
 /// Begins writes.
@@ -35,19 +35,26 @@ impl Pool {
         }
         let first = (zio.offset / u64::from(volume.block_size)) as u32;
         request.go_to(Phase::Locking(first), step.now);
-        self.lock(id, false, step);
+        self.lock_and_fill(id, false, step);
     }
 
-    /// Makes a request enter a phase. Returns its volume and its zio.
-    pub(super) fn begin(
-        &mut self,
-        id: ZioId,
-        phase: Phase,
-        now: Instant,
-    ) -> (usize, Zio<VolumeId>) {
-        let request = &mut self.requests[id];
-        request.go_to(phase, now);
-        (request.volume, request.zio)
+    /// Resumes the next write that the throttle has released, or that is next for a lock. False if there is
+    /// none.
+    pub(super) fn resume_next(&mut self, step: &mut Step<'_>) -> bool {
+        if let Some(id) = self.throttle.pop_admitted(step.now) {
+            self.admitted(id, step);
+        } else if let Some(id) = self.unlocked.pop_front() {
+            self.lock_and_fill(id, true, step);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn lock_and_fill(&mut self, id: ZioId, has_turn: bool, step: &mut Step<'_>) {
+        if self.lock(id, has_turn, step.now) {
+            self.fill(id, step);
+        }
     }
 
     /// Resumes a write once everything that it needs is in memory.
@@ -61,6 +68,69 @@ impl Pool {
             WritePolicy::Through => self.write_through(id, step),
             WritePolicy::Back => self.ask(id, step),
         }
+    }
+}
+
+/// Gets the old content of blocks that writes replace only in part.
+impl Pool {
+    /// Reads the parts of blocks that a write does not replace, unless memory has them.
+    pub(super) fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let (volume, zio) = self.begin(id, Phase::Reading, step.now);
+        if self.volumes[volume].are_whole(&zio) {
+            self.filled(id, step);
+            return;
+        }
+        // An extra pending count keeps the request from continuing before all of its reads have begun.
+        self.add_pending(id, 1);
+        for block in self.edges_of(id) {
+            self.need_edge(id, volume, block, step);
+        }
+        self.requests[id].has_edges = true;
+        self.one_less(id, Ok(()), step);
+    }
+
+    fn need_edge(&mut self, id: ZioId, volume: usize, block: u32, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        let in_memory = target.content(block, self.txgs.open()).is_some();
+        match target.edges.need(block, id, in_memory) {
+            Need::Nothing => {}
+            Need::Wait => self.add_pending(id, 1),
+            Need::Read => {
+                if !self.read_block(id, volume, block, Then::Edge, step) {
+                    self.volumes[volume].edges.zero(block, step);
+                }
+            }
+        }
+    }
+
+    /// Notes that a request no longer needs its edges.
+    pub(super) fn release_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let request = &mut self.requests[id];
+        if !core::mem::take(&mut request.has_edges) {
+            return;
+        }
+        let volume = request.volume;
+        for block in self.edges_of(id) {
+            self.volumes[volume].edges.release(block, step);
+        }
+    }
+
+    /// The first and the last block of a write, each only if the write does not replace the whole block.
+    fn edges_of(&self, id: ZioId) -> impl Iterator<Item = u32> + use<> {
+        let request = &self.requests[id];
+        let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
+        let size = u64::from(size);
+        let (first, end) = (zio.offset / size, zio.offset + u64::from(zio.length));
+        let last = (end - 1) / size;
+        let cut = zio.op != Op::Trim;
+        let begins_within = cut && !zio.offset.is_multiple_of(size);
+        let ends_within = cut && !end.is_multiple_of(size);
+        let first_cut = begins_within || (first == last && ends_within);
+        let edges = [
+            first_cut.then_some(first as u32),
+            (ends_within && first != last).then_some(last as u32),
+        ];
+        edges.into_iter().flatten()
     }
 }
 
@@ -328,11 +398,6 @@ impl Pool {
         }
         self.one_less(id, Ok(()), step);
         None
-    }
-
-    pub(super) fn add_pending(&mut self, id: ZioId, count: u32) {
-        let request = &mut self.requests[id];
-        request.pending += count;
     }
 }
 

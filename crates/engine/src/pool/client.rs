@@ -1,4 +1,6 @@
-//! FLUSH, and writes with FUA. For such a request, the pool at once writes to the disks all blocks that the
+//! The course of clients' requests. A request begins, waits for a number of operations, and ends.
+//!
+//! For a FLUSH, and for a write with FUA, the pool at once writes to the disks all blocks that the
 //! request waits for, and then makes the disks sync.
 //!
 //! ZFS would instead write the data to its intent log, and later a second time to its place. A flush waits
@@ -10,7 +12,9 @@ use super::jobs::{Home, Job, Stage};
 use super::pool::Pool;
 use super::request::Phase;
 use super::step::{Step, SyncFor};
-use crate::zio::{Errno, Op, ZioId};
+use crate::command::Action;
+use crate::time::Instant;
+use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
 impl Pool {
     /// Writes all acknowledged blocks of a volume to the disks.
@@ -101,5 +105,76 @@ impl Pool {
             let disk = self.map.sides(member)[side];
             self.sync_disk(disk, SyncFor::Request(id), step);
         }
+    }
+}
+
+/// The course of a request: it begins, waits for a number of operations, and ends.
+impl Pool {
+    /// Starts a request.
+    pub(super) fn start(&mut self, id: ZioId, op: Op, step: &mut Step<'_>) {
+        match op {
+            Op::Read => self.read(id, step),
+            Op::Write | Op::Zero | Op::Trim => self.write(id, step),
+            Op::Flush => self.flush(id, step),
+            Op::Cache => self.finish(id, Ok(()), step),
+            // A pool has no files.
+            Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => {
+                self.finish(id, Err(Errno::NotSup), step);
+            }
+        }
+    }
+
+    /// Makes a request enter a phase. Returns its volume and its zio.
+    pub(super) fn begin(
+        &mut self,
+        id: ZioId,
+        phase: Phase,
+        now: Instant,
+    ) -> (usize, Zio<VolumeId>) {
+        let request = &mut self.requests[id];
+        request.go_to(phase, now);
+        (request.volume, request.zio)
+    }
+
+    pub(super) fn add_pending(&mut self, id: ZioId, count: u32) {
+        let request = &mut self.requests[id];
+        request.pending += count;
+    }
+
+    /// Notes that one of the operations that a request waits for has ended.
+    pub(super) fn one_less(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
+        let request = &mut self.requests[id];
+        request.outcome = request.outcome.and(outcome);
+        request.pending -= 1;
+        if request.pending > 0 {
+            return;
+        }
+        let (phase, op, outcome) = (request.phase, request.zio.op, request.outcome);
+        match phase {
+            Phase::Reading if op != Op::Read && outcome.is_ok() => self.filled(id, step),
+            Phase::Writing if outcome.is_ok() => self.home(id, step),
+            _ => self.finish(id, outcome, step),
+        }
+    }
+
+    /// Ends a request: frees its locks and buffers, and asks for its reply.
+    pub(super) fn finish(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
+        self.unlock(id);
+        self.release_edges(id, step);
+        let request = &mut self.requests[id];
+        if request.aborted {
+            let volume = &mut self.volumes[request.volume];
+            volume.occupancy.leave(step.now, &mut volume.stats);
+            volume.stats.aborted += 1;
+            let lent = request.lent;
+            self.requests.remove(id);
+            step.actions.push(Action::Drop(id));
+            lent.into_iter().for_each(|buf| step.free(buf));
+            return;
+        }
+        request.go_to(Phase::Reply, step.now);
+        request.outcome = outcome;
+        request.completed = step.now;
+        step.actions.push(Action::Complete(id, outcome));
     }
 }
