@@ -28,10 +28,7 @@ impl Shard {
 
     /// Aborts a request whose client no longer waits for the reply, unless the reply is already on its way.
     pub(super) fn withdraw(&mut self, at: usize, cookie: u64) {
-        let Some(connection) = self.connections.get_mut(at) else {
-            return;
-        };
-        let zios = connection.zios_mut();
+        let zios = self.connections[at].zios_mut();
         let Some(zio) = self.zios.slots.find(*zios, cookie) else {
             return;
         };

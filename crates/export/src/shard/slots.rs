@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dashpot_engine::{ClientId, Device, Instant, Outcome, Span, ZioId};
 
 use super::buffers::Buffers;
+use crate::complain::complain;
 use crate::export::ExportId;
 use crate::frontend::boundary::Request;
 
@@ -262,8 +263,15 @@ impl Slots {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
+    /// The slot of a client's zio that must be in flight. If it is not, its client waits in vain: the shard
+    /// says so, and goes on for the others.
+    #[inline]
     pub(super) fn get_mut(&mut self, id: ZioId) -> Option<&mut Slot> {
-        self.slots.get_mut(id.0 as usize)?.as_mut()
+        let slot = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut);
+        if slot.is_none() {
+            missing(id);
+        }
+        slot
     }
 
     /// Takes a zio out of the list of its connection. The zio's id stays in use.
@@ -326,11 +334,17 @@ impl Index<ZioId> for Slots {
 impl IndexMut<ZioId> for Slots {
     #[inline]
     fn index_mut(&mut self, id: ZioId) -> &mut Slot {
-        match self.get_mut(id) {
+        match self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) {
             Some(slot) => slot,
             None => panic!("{id:?} has no slot"),
         }
     }
+}
+
+#[cold]
+fn missing(id: ZioId) {
+    debug_assert!(false, "{id:?} has no slot");
+    complain(format_args!("zio {} has no slot: its I/O is lost", id.0));
 }
 
 #[cfg(test)]
