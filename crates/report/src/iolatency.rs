@@ -18,8 +18,8 @@ use dashpot_cli::reports::{IoArgs, LayersArgs, Pace};
 use dashpot_engine::histogram::{Histogram, Unit};
 use dashpot_engine::{Duration, Op, glob_matches};
 use dashpot_observe::{
-    DeviceInterval, Dimension, Group, Groups, InFlight, Kind, Layer, Length, Mention, OTHER,
-    OpInterval, Past, Percentiles, Question, Schedule, Seen, Stacked, in_flight_of_all,
+    DeviceInterval, Dimension, Group, Groups, Kind, Layer, Length, Mention, OTHER, OpInterval,
+    Past, Percentiles, Question, Schedule, Seen,
 };
 use dashpot_rules::{ParseError, visible};
 use dashpot_text::clock::time_of_day;
@@ -30,6 +30,7 @@ use serde::{Serialize, Serializer};
 
 use crate::asked::{Over, ReportRequest, Shared};
 use crate::breakdown::{is_always_apart, order_of, value_of};
+use crate::left_out::LeftOut;
 use crate::report::{Page, Pages, Report, Words};
 
 /// Show disk latency as histograms, as perf-tools' iolatency does
@@ -200,11 +201,7 @@ impl Report for IolatencyReport {
             time: self.timestamp.then(time),
             length: seen.length(),
             scope: self.scope(seen),
-            in_flight: in_flight_of_all(places),
-            not_in_sums: self.not_in_sums(seen),
-            lost: seen.lost,
-            unmatched: seen.unmatched,
-            unplaced: seen.unplaced,
+            left_out: LeftOut::of(seen, places, self.not_in_sums(seen)),
             style: self.style,
             mention: seen.mention(),
             room: surface.room(self.wide),
@@ -377,9 +374,7 @@ pub enum Boundary {
 
 /// The latencies of one interval. JSON: `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
 /// "missed": 0, "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
-/// "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also has `"unmatched":
-/// 0`; for sync calls, `"unplaced": 0`; if disks are stacked,
-/// `"not_in_sums": [{"device": "loop0", "over": ["vda"]}]`. A breakdown has, in place of rows and latency,
+/// …}`, and the keys of [`LeftOut`]. A breakdown has, in place of rows and latency,
 /// `"by": "device", "values": [{"value": "vda",
 /// "rows": […], "latency": percentiles}, …]`. With several layers each value also has its
 /// `"layer": "fs"`; without a breakdown the layers are the values.
@@ -396,19 +391,9 @@ pub struct Interval {
     /// The latencies, together or by value.
     #[serde(flatten)]
     pub scope: Scope,
-    /// The I/Os in flight at the interval's end.
-    pub in_flight: InFlight,
-    /// The disks whose I/Os would count twice.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_in_sums: Vec<Stacked>,
-    /// The number of events that are missing because a buffer was full.
-    pub lost: u64,
-    /// The number of completions whose start was not seen; `None` if the source sees every start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unmatched: Option<u64>,
-    /// How many sync calls were on unknown devices; `None` if the source watches no sync calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unplaced: Option<u64>,
+    /// What the figures leave out.
+    #[serde(flatten)]
+    pub left_out: LeftOut,
     /// How the text shows latencies; JSON has rows and percentiles.
     #[serde(skip)]
     pub style: Style,
@@ -522,8 +507,8 @@ impl Page for Interval {
     fn remark(&self) -> Option<String> {
         let (mention, elapsed) = (self.mention, self.length.elapsed);
         match self.slowest() {
-            Some(ended) => self.in_flight.line_beside(mention, elapsed, ended),
-            None => self.in_flight.line(mention, elapsed),
+            Some(ended) => self.left_out.in_flight.line_beside(mention, elapsed, ended),
+            None => self.left_out.in_flight.line(mention, elapsed),
         }
     }
 }

@@ -24,6 +24,7 @@ mod filtered;
 pub mod heatmap;
 pub mod iolatency;
 pub mod iostat;
+mod left_out;
 pub mod observe;
 pub mod quantize;
 pub mod report;

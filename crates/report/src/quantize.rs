@@ -16,8 +16,8 @@ use dashpot_cli::reports::{IoArgs, LayersArgs};
 use dashpot_engine::OpSet;
 use dashpot_engine::histogram::{Histogram, Moments, Unit};
 use dashpot_observe::{
-    DeviceInterval, InFlight, Layer, Length, Mention, Past, Percentiles, Question, Schedule, Seen,
-    Stacked, elapsed_of_all, in_flight_of_all,
+    DeviceInterval, Layer, Length, Mention, Past, Percentiles, Question, Schedule, Seen,
+    elapsed_of_all,
 };
 use dashpot_rules::{ParseError, parse_ops, parse_span};
 use dashpot_text::surface::Surface;
@@ -26,6 +26,7 @@ use serde::{Serialize, Serializer};
 
 use crate::asked::{Over, ReportRequest, Shared};
 use crate::figures::per_second;
+use crate::left_out::LeftOut;
 use crate::report::{Page, Pages, Report, Tells};
 
 /// Show latency as DTrace's quantize does, with averages and IOPS
@@ -135,11 +136,7 @@ impl QuantizeReport {
             } else {
                 Scope::Total(self.aggregate(&summed, layer))
             },
-            in_flight: in_flight_of_all(summed),
-            not_in_sums: self.not_in_sums(seen),
-            lost: seen.lost,
-            unmatched: seen.unmatched,
-            unplaced: seen.unplaced,
+            left_out: LeftOut::of(seen, summed, self.not_in_sums(seen)),
             room: surface.room,
         }
     }
@@ -168,9 +165,7 @@ const BAR_WIDTH: usize = 40;
 const NS_PER_US: u64 = 1_000;
 
 /// The report. JSON: `{"elapsed_ns": 60000000000, "missed": 0, "total": aggregation or "devices":
-/// [aggregation, …], "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also
-/// has `"unmatched": 0`; for sync calls, it has `"unplaced": 0`; if disks are stacked,
-/// `"not_in_sums": [{"device": "loop0", "over": ["vda"]}]`. If there are several layers, the object begins
+/// [aggregation, …], …}`, and the keys of [`LeftOut`]. If there are several layers, the object begins
 /// with `"layer": "store"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Quantize {
@@ -183,19 +178,9 @@ pub struct Quantize {
     /// The latencies and rates.
     #[serde(flatten)]
     pub scope: Scope,
-    /// The I/Os in flight at the end.
-    pub in_flight: InFlight,
-    /// The disks whose I/Os would count twice.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_in_sums: Vec<Stacked>,
-    /// How many events are missing because a buffer was full.
-    pub lost: u64,
-    /// How many completions had no visible start; `None` if the source sees every start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unmatched: Option<u64>,
-    /// How many sync calls were on unknown devices; `None` if the source watches no sync calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unplaced: Option<u64>,
+    /// What the figures leave out.
+    #[serde(flatten)]
+    pub left_out: LeftOut,
     /// The width that the text may have.
     #[serde(skip)]
     pub room: Room,
@@ -340,8 +325,11 @@ impl fmt::Display for Quantize {
         // The line mentions all I/Os in flight, because no later interval could report them.
         let elapsed = self.length.elapsed;
         let in_flight = match self.slowest() {
-            Some(ended) => self.in_flight.line_beside(Mention::All, elapsed, ended),
-            None => self.in_flight.line(Mention::All, elapsed),
+            Some(ended) => self
+                .left_out
+                .in_flight
+                .line_beside(Mention::All, elapsed, ended),
+            None => self.left_out.in_flight.line(Mention::All, elapsed),
         };
         let lines = [self.length.line(), in_flight];
         let mut lines = lines.iter().flatten();

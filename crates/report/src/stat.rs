@@ -8,9 +8,8 @@ use dashpot_cli::reports::{IoArgs, Pace};
 use dashpot_engine::Duration;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{
-    DeviceInterval, Dimension, Group, Groups, InFlight, Length, Mention, Metric, OpInterval, Order,
-    Past, Percentiles, Predicates, Question, Schedule, Seen, Stacked, Statistic, Unit,
-    in_flight_of_all,
+    DeviceInterval, Dimension, Group, Groups, Length, Mention, Metric, OpInterval, Order, Past,
+    Percentiles, Predicates, Question, Schedule, Seen, Statistic, Unit,
 };
 use dashpot_rules::{ParseError, nice_number, short_time, thousands, visible};
 use dashpot_text::clock::time_of_day;
@@ -22,6 +21,7 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::asked::{Over, ReportRequest, Shared};
 use crate::breakdown::{is_always_apart, order_of, value_of};
 use crate::figures::per_second;
+use crate::left_out::LeftOut;
 use crate::report::{Page, Pages, Report, Rows, Words};
 
 /// Show I/Os, bytes, errors, latencies, busy time by any fact
@@ -131,11 +131,7 @@ impl Report for StatReport {
                 Bars::Busy => busy(by, &devices, surface),
                 _ => self.values(by, unit, &devices, surface),
             }),
-            in_flight: in_flight_of_all(summed),
-            not_in_sums: self.not_in_sums(seen),
-            lost: seen.lost,
-            unmatched: seen.unmatched,
-            unplaced: seen.unplaced,
+            left_out: LeftOut::of(seen, summed, self.not_in_sums(seen)),
             local_ns: surface.local_ns(seen.at_ns),
             mention: seen.mention(),
             bars: self.bars(),
@@ -265,12 +261,10 @@ fn busy_of(interval: &DeviceInterval) -> (String, Amount) {
 /// An interval of a statistic. JSON: `{"statistic": "disk.latency[op=write][client]", "title": "Latency of
 /// disk I/Os with op write, by client", "at_ns": 1764000000000000000, "elapsed_ns": 1000000000, "missed": 0,
 /// "count": 5, "bytes": 20480, "numbers": numbers, "by": "client", "values": [{"value": "uid=0 pid=7",
-/// "count": 5, "bytes": 20480, "numbers": numbers}, …], "in_flight": in flight, "lost": 0}`. Only a statistic
+/// "count": 5, "bytes": 20480, "numbers": numbers}, …], …}`, and the keys of [`LeftOut`]. Only a statistic
 /// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`. The keys of its figures end with `_bytes` if
 /// the number is in bytes, and name no unit if the number is a count. Only a breakdown has `by` and `values`.
-/// The values of `busy` are devices, each with its `"busy_percent"`. For the kernel's disks the object also
-/// has `"unmatched": 0`; for sync calls, it has `"unplaced": 0`; if disks are stacked,
-/// `"not_in_sums": [{"device": "loop0", "over": ["vda"]}]`.
+/// The values of `busy` are devices, each with its `"busy_percent"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stat {
     /// The statistic's name.
@@ -288,19 +282,9 @@ pub struct Stat {
     /// The breakdown of the selected I/Os.
     #[serde(flatten)]
     pub values: Option<Values>,
-    /// The I/Os in flight at the interval's end.
-    pub in_flight: InFlight,
-    /// The disks whose I/Os would count twice.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_in_sums: Vec<Stacked>,
-    /// The number of events that are missing because a buffer was full.
-    pub lost: u64,
-    /// The number of completions whose start was not seen; `None` if the source sees every start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unmatched: Option<u64>,
-    /// How many sync calls were on unknown devices; `None` if the source watches no sync calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unplaced: Option<u64>,
+    /// What the figures leave out.
+    #[serde(flatten)]
+    pub left_out: LeftOut,
     /// The interval's end in local time, in nanoseconds since some midnight.
     #[serde(skip)]
     pub local_ns: u64,
@@ -431,7 +415,9 @@ impl Page for Stat {
     }
 
     fn remark(&self) -> Option<String> {
-        self.in_flight.line(self.mention, self.length.elapsed)
+        self.left_out
+            .in_flight
+            .line(self.mention, self.length.elapsed)
     }
 }
 

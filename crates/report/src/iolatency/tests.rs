@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dashpot_engine::Op;
-use dashpot_observe::{DeviceInterval, Dimension, Kind, OpInterval, Schedule, Seen};
+use dashpot_observe::{DeviceInterval, Dimension, InFlight, Kind, OpInterval, Schedule, Seen};
 use dashpot_text::surface::{Pictures, Surface};
 use dashpot_text::table::assert_fits;
 use expect_test::expect;
@@ -45,14 +45,17 @@ fn with(scope: Scope) -> Interval {
         time: None,
         length: Length::of(std::time::Duration::from_secs(1)),
         scope,
-        in_flight: InFlight::default(),
-        lost: 0,
-        unmatched: None,
-        unplaced: None,
-        not_in_sums: Vec::new(),
+        left_out: LeftOut::default(),
         style: Style::Histograms,
         mention: Mention::default(),
         room: Room::UNBOUNDED,
+    }
+}
+
+fn in_flight(in_flight: InFlight) -> LeftOut {
+    LeftOut {
+        in_flight,
+        ..LeftOut::default()
     }
 }
 
@@ -125,11 +128,11 @@ fn wide_numbers_push_the_columns() {
 #[test]
 fn what_the_interval_did_not_see_end_is_named() {
     let report = Interval {
-        in_flight: InFlight {
+        left_out: in_flight(InFlight {
             zios: Some(1),
             oldest_ns: Some(2_500_000_000),
             ..InFlight::default()
-        },
+        }),
         ..interval(&Histogram::default())
     };
     assert_eq!(
@@ -141,11 +144,11 @@ fn what_the_interval_did_not_see_end_is_named() {
 #[test]
 fn the_last_interval_names_what_it_did_not_see_end_however_young() {
     let of = |mention| Interval {
-        in_flight: InFlight {
+        left_out: in_flight(InFlight {
             zios: Some(1),
             oldest_ns: Some(400_000_000),
             ..InFlight::default()
-        },
+        }),
         mention,
         ..interval(&Histogram::default())
     };
@@ -177,7 +180,7 @@ fn what_outlasts_nearly_all_that_ended_is_named_before_its_interval_is_over() {
     };
     for scope in [Scope::All(quick.clone()), by(&quick)] {
         let report = Interval {
-            in_flight: hung.clone(),
+            left_out: in_flight(hung.clone()),
             ..with(scope)
         };
         let remark = report.remark().unwrap_or_default();
@@ -191,7 +194,7 @@ fn what_outlasts_nearly_all_that_ended_is_named_before_its_interval_is_over() {
         Boundary::AsLabelled,
     );
     let report = Interval {
-        in_flight: hung,
+        left_out: in_flight(hung),
         ..with(Scope::All(slow))
     };
     assert_eq!(report.remark(), None);

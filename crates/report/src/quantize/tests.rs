@@ -1,6 +1,7 @@
 //! Compares reports with the outputs in the zinject article, and tests the rules by which DTrace formats
 //! them.
 
+use dashpot_observe::InFlight;
 use dashpot_text::table::assert_fits;
 use serde_json::json;
 
@@ -75,11 +76,7 @@ fn report(scope: Scope) -> Quantize {
         layer: None,
         length: Length::of(MINUTE),
         scope,
-        in_flight: InFlight::default(),
-        lost: 0,
-        unmatched: None,
-        unplaced: None,
-        not_in_sums: Vec::new(),
+        left_out: LeftOut::default(),
         room: Room::UNBOUNDED,
     }
 }
@@ -109,6 +106,13 @@ fn rendered(parsed: &Parsed) -> String {
         }
     });
     report(Scope::Disks(disks.collect())).to_string()
+}
+
+fn in_flight(in_flight: InFlight) -> LeftOut {
+    LeftOut {
+        in_flight,
+        ..LeftOut::default()
+    }
 }
 
 #[test]
@@ -236,11 +240,11 @@ fn json_names_the_disk_beside_its_numbers() {
 fn what_is_still_in_flight_is_named_however_young() {
     let none = report(Scope::Total(aggregation(&[], &vec!["0".into(); 4]))).to_string();
     let young = Quantize {
-        in_flight: InFlight {
+        left_out: in_flight(InFlight {
             zios: Some(1),
             oldest_ns: Some(600_000_000),
             ..InFlight::default()
-        },
+        }),
         ..report(Scope::Total(aggregation(&[], &vec!["0".into(); 4])))
     };
     let line = "In flight: 1, the oldest for 0.600 s.\n";
