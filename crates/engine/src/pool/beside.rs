@@ -1,18 +1,17 @@
-//! Queues the zios of [`super::overhead`], and handles their ends.
+//! Makes the metadata of [`super::overhead`] dirty, and queues its zios. Their ends are in `sync.rs`.
 
-use super::block_io::Retry;
 use super::config::ThrottleConfig;
 use super::overhead::{
-    Beside, COPIES, COPY_GAP, Key, LABELS, LENGTH, PASS_BLOCK, PASS_COPIES, PASSES, Tail, Tree,
+    Beside, COPIES, COPY_GAP, Key, LABELS, LENGTH, PASS_BLOCK, PASS_COPIES, PASSES, Tree,
     UBERBLOCK_MEMBERS,
 };
 use super::pool::Pool;
 use super::queue::Queued;
 use super::stats::Class;
-use super::step::{Step, SyncFor, Work};
+use super::step::{Step, Work};
 use super::tag::Tag;
 use crate::time::Instant;
-use crate::zio::{Op, Outcome};
+use crate::zio::Op;
 
 /// Makes metadata dirty, and lets it go.
 impl Pool {
@@ -56,37 +55,24 @@ impl Pool {
         self.throttle.dirtied_beside(now, txg, bytes);
     }
 
-    fn retire_beside(&mut self, txg: u64, bytes: u64, now: Instant) {
+    pub(super) fn retire_beside(&mut self, txg: u64, bytes: u64, now: Instant) {
         self.overhead.take_dirty(txg, bytes);
         self.throttle.retired(now, txg, bytes);
     }
 
-    /// Notes that a version of a block is on the disks, or that a newer version has replaced it.
-    pub(super) fn block_settled(
-        &mut self,
-        volume: usize,
-        block: u32,
-        txg: u64,
-        step: &mut Step<'_>,
-    ) {
-        if self.overhead.is_on(txg) {
-            self.came_home(Tree::above_block(volume, block), txg, false, step);
-        }
-        self.settled(txg, step);
-    }
-
-    /// Notes that a block right below a node, or a copy of the node, is on the disks.
-    fn came_home(&mut self, key: Key, txg: u64, is_copy: bool, step: &mut Step<'_>) {
+    /// Notes that a block right below a node, or a copy of the node, is on the disks. Returns how many nodes no
+    /// longer count as dirty.
+    pub(super) fn came_home(&mut self, key: Key, txg: u64, is_copy: bool, now: Instant) -> u32 {
         let tree = self.overhead.tree(key.volume);
-        let (mut key, mut is_copy) = (key, is_copy);
-        while self.overhead.came_home(txg, key, is_copy) {
-            self.retire_beside(txg, tree.size(key), step.now);
-            self.settled(txg, step);
-            let Some(above) = tree.above(key) else {
-                return;
-            };
-            (key, is_copy) = (above, false);
+        let (mut next, mut is_copy, mut settled) = (Some(key), is_copy, 0);
+        while let Some(key) = next
+            && self.overhead.came_home(txg, key, is_copy)
+        {
+            self.retire_beside(txg, tree.size(key), now);
+            settled += 1;
+            (next, is_copy) = (tree.above(key), false);
         }
+        settled
     }
 }
 
@@ -177,36 +163,9 @@ impl Pool {
 
 /// The end of a txg.
 impl Pool {
-    /// Goes on with the end of the syncing txg. Returns false if nothing is left to do.
-    pub(super) fn go_on_with_tail(&mut self, step: &mut Step<'_>) -> bool {
-        let Some(txg) = self.txgs.syncing() else {
-            return false;
-        };
-        self.overhead.tail = match self.overhead.tail {
-            None if self.overhead.is_on(txg) => Some(Tail::Pass(0)),
-            None => None,
-            Some(tail) => tail.next(),
-        };
-        match self.overhead.tail {
-            None => return false,
-            Some(Tail::Pass(pass)) => self.begin_pass(txg, pass, step),
-            Some(Tail::Uberblocks) => self.write_uberblocks(txg, step),
-            Some(Tail::Sync | Tail::LastSync) => self.sync_disks(step),
-        }
-        true
-    }
-
-    /// Makes all disks sync for the txg.
-    pub(super) fn sync_disks(&mut self, step: &mut Step<'_>) {
-        self.commit = Some(self.disks.len() as u32);
-        for disk in 0..self.disks.len() {
-            self.sync_disk(disk, SyncFor::Txg, step);
-        }
-    }
-
-    fn begin_pass(&mut self, txg: u64, pass: usize, step: &mut Step<'_>) {
+    pub(super) fn begin_pass(&mut self, txg: u64, pass: usize, now: Instant) {
         let blocks = PASSES[pass];
-        self.add_beside(txg, u64::from(blocks) * PASS_BLOCK, step.now);
+        self.add_beside(txg, u64::from(blocks) * PASS_BLOCK, now);
         self.overhead.left = blocks * PASS_COPIES;
         let size = self.disks[0].disk.size;
         for copy in 0..PASS_COPIES {
@@ -218,13 +177,12 @@ impl Pool {
                     dirty: PASS_BLOCK / u64::from(PASS_COPIES),
                     ..self.beside(member, offset, LENGTH)
                 });
-                self.push_beside(id, step.now);
+                self.push_beside(id, now);
             }
         }
-        self.pump_all(step);
     }
 
-    fn write_uberblocks(&mut self, txg: u64, step: &mut Step<'_>) {
+    pub(super) fn write_uberblocks(&mut self, txg: u64, now: Instant) {
         let members = self.map.members().min(UBERBLOCK_MEMBERS);
         self.overhead.left = members as u32 * LABELS as u32;
         for at in 0..members {
@@ -239,62 +197,16 @@ impl Pool {
                         LENGTH,
                     )
                 });
-                self.push_beside(id, step.now);
+                self.push_beside(id, now);
             }
         }
-        self.pump_all(step);
     }
 
-    fn push_beside(&mut self, id: u32, now: Instant) {
+    pub(super) fn push_beside(&mut self, id: u32, now: Instant) {
         let queued = self.queued_beside(id);
         for disk in self.map.sides(self.overhead.writes[id].member) {
             self.disks[*disk].queue.push(now, queued);
         }
-    }
-
-    /// Notes that a side has answered a zio without bytes.
-    pub(super) fn side_beside(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
-        let write = &mut self.overhead.writes[id];
-        write.failed |= outcome.is_err();
-        write.left -= 1;
-        if write.left > 0 {
-            return;
-        }
-        if write.failed {
-            self.beside_failed(id, step);
-            return;
-        }
-        let write = self.overhead.writes.remove(id);
-        if write.repeats {
-            self.repeated(step);
-        }
-        let Some(txg) = self.txgs.syncing() else {
-            return;
-        };
-        if let Some(key) = write.of {
-            self.came_home(key, txg, true, step);
-            return;
-        }
-        self.retire_beside(txg, write.dirty, step.now);
-        self.overhead.left -= 1;
-        if self.overhead.left == 0 {
-            self.go_on_with_tail(step);
-        }
-    }
-
-    fn beside_failed(&mut self, id: u32, step: &mut Step<'_>) {
-        let had_failed = core::mem::replace(&mut self.overhead.writes[id].repeats, true);
-        let retry = Retry::Beside(id);
-        self.failures.failed(retry, had_failed, step.now);
-        self.fail_if_asked(step);
-    }
-
-    pub(super) fn repeat_beside(&mut self, id: u32, step: &mut Step<'_>) {
-        let member = self.overhead.writes[id].member;
-        let write = &mut self.overhead.writes[id];
-        (write.left, write.failed) = (self.map.sides(member).len() as u32, false);
-        self.push_beside(id, step.now);
-        self.pump_member(member, step);
     }
 }
 

@@ -1,5 +1,8 @@
 //! Pools: disks joined by a layout, the volumes carved from them, and the path of a write from its
 //! acknowledgement to the disks.
+//!
+//! `pool.rs` has the state of a pool, its inputs, and the loop that carries out the consequences of a step. The
+//! parts below it never call that loop. `client.rs` has the course of a request, from its start to its end.
 
 mod beside;
 mod block_io;

@@ -5,9 +5,10 @@ use super::block_map::Part;
 use super::blocks::Content;
 use super::config::ThrottleConfig;
 use super::jobs::{Job, Sync};
+use super::overhead::{Tail, Tree};
 use super::pool::Pool;
 use super::stats::{Class, Traffic};
-use super::step::{Covers, Step};
+use super::step::{Covers, Step, SyncFor};
 use super::tunable::Tunable;
 use super::volume::slot_of;
 use crate::bytes::{Move, Span};
@@ -214,5 +215,103 @@ impl Pool {
             self.advance_txgs(step);
             self.advance_txgs(step);
         }
+    }
+}
+
+/// The end of a txg with overhead: metadata, later passes and uberblocks.
+impl Pool {
+    /// Notes that a version of a block is on the disks, or that a newer version has replaced it.
+    pub(super) fn block_settled(
+        &mut self,
+        volume: usize,
+        block: u32,
+        txg: u64,
+        step: &mut Step<'_>,
+    ) {
+        if self.overhead.is_on(txg) {
+            let above = Tree::above_block(volume, block);
+            for _ in 0..self.came_home(above, txg, false, step.now) {
+                self.settled(txg, step);
+            }
+        }
+        self.settled(txg, step);
+    }
+
+    /// Goes on with the end of the syncing txg. Returns false if nothing is left to do.
+    fn go_on_with_tail(&mut self, step: &mut Step<'_>) -> bool {
+        let Some(txg) = self.txgs.syncing() else {
+            return false;
+        };
+        self.overhead.tail = match self.overhead.tail {
+            None if self.overhead.is_on(txg) => Some(Tail::Pass(0)),
+            None => None,
+            Some(tail) => tail.next(),
+        };
+        match self.overhead.tail {
+            None => return false,
+            Some(Tail::Pass(pass)) => self.begin_pass(txg, pass, step.now),
+            Some(Tail::Uberblocks) => self.write_uberblocks(txg, step.now),
+            Some(Tail::Sync | Tail::LastSync) => {
+                self.sync_disks(step);
+                return true;
+            }
+        }
+        self.pump_all(step);
+        true
+    }
+
+    /// Makes all disks sync for the txg.
+    fn sync_disks(&mut self, step: &mut Step<'_>) {
+        self.commit = Some(self.disks.len() as u32);
+        for disk in 0..self.disks.len() {
+            self.sync_disk(disk, SyncFor::Txg, step);
+        }
+    }
+
+    /// Notes that a side has answered a zio without bytes.
+    pub(super) fn side_beside(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
+        let write = &mut self.overhead.writes[id];
+        write.failed |= outcome.is_err();
+        write.left -= 1;
+        if write.left > 0 {
+            return;
+        }
+        if write.failed {
+            self.beside_failed(id, step);
+            return;
+        }
+        let write = self.overhead.writes.remove(id);
+        if write.repeats {
+            self.repeated(step);
+        }
+        let Some(txg) = self.txgs.syncing() else {
+            return;
+        };
+        if let Some(key) = write.of {
+            for _ in 0..self.came_home(key, txg, true, step.now) {
+                self.settled(txg, step);
+            }
+            return;
+        }
+        self.retire_beside(txg, write.dirty, step.now);
+        self.overhead.left -= 1;
+        if self.overhead.left == 0 {
+            self.go_on_with_tail(step);
+        }
+    }
+
+    fn beside_failed(&mut self, id: u32, step: &mut Step<'_>) {
+        let had_failed = core::mem::replace(&mut self.overhead.writes[id].repeats, true);
+        let retry = Retry::Beside(id);
+        self.failures.failed(retry, had_failed, step.now);
+        self.fail_if_asked(step);
+    }
+
+    pub(super) fn repeat_beside(&mut self, id: u32, step: &mut Step<'_>) {
+        let member = self.overhead.writes[id].member;
+        let write = &mut self.overhead.writes[id];
+        (write.left, write.failed) = (self.map.sides(member).len() as u32, false);
+        self.push_beside(id, step.now);
+        self.pump_member(member, step);
     }
 }
