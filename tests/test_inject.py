@@ -128,6 +128,16 @@ def test_skip_every_and_first_combine_and_another_update_keeps_the_count(daemon,
     assert "'--nth <N>' cannot be used with '--every <N>'" in refused.stderr
 
 
+def test_a_cycle_injects_and_rests(daemon, client):
+    daemon.cli("inject", "d", "-e", "EIO", "--cycle", "1h/2h")
+    assert (client.wait(client.read()).error, rule(daemon)["state"]) == (errno.EIO, "active")
+    daemon.cli("update", "1", "-e", "EIO", "--cycle", "1ms/1h", "--jitter", "2ms")
+    eventually(lambda: rule(daemon)["state"] == "resting")
+    assert client.wait(client.read()).error == 0
+    assert rule(daemon)["cycle"] == {"on_ns": 1_000_000, "period_ns": 3_600_000_000_000, "jitter_ns": 2_000_000}
+    assert "rests until the next turn of its cycle" in daemon.cli("list").stdout
+
+
 def test_a_range_is_hit_where_it_is_touched(daemon, client):
     daemon.cli("inject", "d", "-e", "EIO", "--range", "64K..128K")
     assert client.wait(client.read(60 << 10)).error == 0

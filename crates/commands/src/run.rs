@@ -154,7 +154,8 @@ fn say_what_may_hang(lab: &Lab, api: &Address) {
             .injections
             .iter()
             .flat_map(|injection| &injection.rules);
-        let hangs = rules.any(|rule| rule.spec.effect == Effect::Hang && rule.spec.lasts.is_none());
+        let hangs =
+            rules.any(|rule| rule.spec.effect == Effect::Hang && rule.spec.when.is_for_ever());
         if hangs && lab.follows_program() {
             let (name, api) = (&disk.config.name, shell_word(&api.to_string()).into_owned());
             complain(format_args!(

@@ -229,6 +229,8 @@ pub struct RuleView<'a> {
     pub counted: u64,
     /// When the count began: when the rule was armed, or when an update last changed the count.
     pub counted_from: Instant,
+    /// Whether the rule rests now, because of its cycle.
+    pub rests: bool,
     /// The counters for the zios that were checked against the rule since it was armed or last updated.
     pub present: &'a RuleCounts,
     /// The counters for the zios that were checked against the rule before its last update. A former version

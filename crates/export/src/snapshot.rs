@@ -80,6 +80,8 @@ pub struct RuleSnapshot {
     pub armed: Instant,
     /// How many zios have matched for the rule's count, and when that count began.
     pub counted: (u64, Instant),
+    /// Whether the rule rests now, because of its cycle.
+    pub rests: bool,
     /// The rule's counters.
     pub stats: RuleStats,
     /// The number of zios that are in flight at the moment of the snapshot and whose target or error the rule
@@ -119,6 +121,7 @@ impl RuleSnapshot {
             spec: rule.spec.clone(),
             armed: rule.armed,
             counted: (rule.counted, rule.counted_from),
+            rests: rule.rests,
             stats,
             now,
             since_update: rule.since_update().cloned().map(Box::new),

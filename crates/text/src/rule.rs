@@ -66,6 +66,7 @@ pub fn note(rule: &Rule) -> Option<String> {
                 count_of(held)
             ),
         },
+        (None, RuleState::Resting) => "rests until the next turn of its cycle".to_owned(),
         (None, RuleState::Waiting | RuleState::Active | RuleState::Cleared) => return None,
     };
     Some(format!("rule {}: {why}", rule.id))

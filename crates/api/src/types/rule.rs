@@ -1,6 +1,6 @@
 //! A rule, as the daemon parsed it, and its counters.
 
-use dashpot_engine::inject::{Effect, Mode, RuleSpec, Service};
+use dashpot_engine::inject::{Cycle, Effect, Mode, RuleSpec, Service};
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
 use dashpot_rules::call_names;
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,20 @@ pub struct RuleFields {
     pub after_ns: u64,
     /// How long the rule injects; null if it does not end by itself.
     pub for_ns: Option<u64>,
+    /// The turns in which the rule injects; null if it does not rest.
+    #[serde(default)]
+    pub cycle: Option<RuleCycle>,
+}
+
+/// The turns in which a rule injects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RuleCycle {
+    /// How long the rule injects in each period.
+    pub on_ns: u64,
+    /// The length of a period.
+    pub period_ns: u64,
+    /// In each period the rule begins to inject after a random time of at most this length.
+    pub jitter_ns: u64,
 }
 
 /// The effect of a rule.
@@ -143,6 +157,8 @@ pub enum RuleState {
     Waiting,
     /// The rule applies to zios now.
     Active,
+    /// The rule rests until the next turn of its cycle.
+    Resting,
     /// The time of `--for` has passed.
     Ended,
     /// A caller cleared the rule; the counters have stayed as they were then.
@@ -234,8 +250,9 @@ impl RuleFields {
             range_end_bytes: spec.range.map(|(_, end)| end),
             client: spec.client.clone(),
             mode: RuleMode::of(spec.mode),
-            after_ns: spec.after.as_nanos(),
-            for_ns: spec.lasts.map(Duration::as_nanos),
+            after_ns: spec.when.after.as_nanos(),
+            for_ns: spec.when.lasts.map(Duration::as_nanos),
+            cycle: spec.when.cycle.map(RuleCycle::of),
         }
     }
 }
@@ -265,6 +282,16 @@ impl RuleEffect {
             Effect::Fail { .. } => RuleEffect::Error,
             Effect::Hang => RuleEffect::Hang,
             Effect::Pass => RuleEffect::Bandwidth,
+        }
+    }
+}
+
+impl RuleCycle {
+    fn of(cycle: Cycle) -> RuleCycle {
+        RuleCycle {
+            on_ns: cycle.on.as_nanos(),
+            period_ns: cycle.period.as_nanos(),
+            jitter_ns: cycle.jitter.as_nanos(),
         }
     }
 }

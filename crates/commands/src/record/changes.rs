@@ -91,6 +91,7 @@ fn words(rule: &Rule) -> String {
         .map_or(String::new(), |name| format!(" '{name}'"));
     let state = match rule.state {
         RuleState::Waiting => " (waiting)",
+        RuleState::Resting => " (resting)",
         RuleState::Ended => " (ended)",
         RuleState::Active | RuleState::Cleared => "",
     };

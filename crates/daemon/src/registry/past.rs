@@ -165,6 +165,7 @@ mod tests {
             spec: RuleSpec::delay(Duration::from_millis(1), None),
             armed: Instant::ZERO,
             counted: (0, Instant::ZERO),
+            rests: false,
             stats: RuleStats::default(),
             now: 0,
             since_update: None,

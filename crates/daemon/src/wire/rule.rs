@@ -5,7 +5,7 @@ use dashpot_api::{
     RuleState, Summary,
 };
 use dashpot_engine::histogram::{Histogram, LAYOUT};
-use dashpot_engine::inject::RuleSpec;
+use dashpot_engine::inject::When;
 use dashpot_engine::{Duration, Holds, Instant, RuleStats};
 use dashpot_export::{DiskSnapshot, RuleSnapshot, Work};
 
@@ -34,7 +34,7 @@ pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) 
     let state = if record.is_gone {
         RuleState::Cleared
     } else {
-        state_at(&rule.spec, age)
+        state_at(rule, age)
     };
     Rule {
         id: rule.id.0,
@@ -58,12 +58,14 @@ pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) 
     }
 }
 
-fn state_at(spec: &RuleSpec, age: Duration) -> RuleState {
-    if age < spec.after {
+fn state_at(rule: &RuleSnapshot, age: Duration) -> RuleState {
+    let When { after, lasts, .. } = rule.spec.when;
+    if age < after {
         return RuleState::Waiting;
     }
-    match spec.lasts {
-        Some(lasts) if age >= spec.after + lasts => RuleState::Ended,
+    match lasts {
+        Some(lasts) if age >= after + lasts => RuleState::Ended,
+        _ if rule.rests => RuleState::Resting,
         _ => RuleState::Active,
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn why_nothing(rule: &RuleSnapshot, state: RuleState) -> Option<Strin
     if state == RuleState::Waiting {
         return Some(format!(
             "not begun: it begins {} after it was armed",
-            spec.after
+            spec.when.after
         ));
     }
     if stats.matched == 0 {
@@ -56,6 +56,7 @@ fn nothing_matched(
     let when = match state {
         RuleState::Ended => "ended, and nothing had matched",
         RuleState::Cleared => "cleared, and nothing had matched",
+        RuleState::Resting => "rests until the next turn of its cycle, and nothing matched yet",
         _ if is_updated => "nothing matched since the update",
         RuleState::Waiting | RuleState::Active => "nothing matched yet",
     };
@@ -91,7 +92,7 @@ fn matched_but(rule: &RuleSnapshot, stats: &RuleStats) -> String {
 mod tests {
     use super::why_nothing;
     use dashpot_api::RuleState;
-    use dashpot_engine::inject::{Count, GroupId, RuleId, RuleSpec};
+    use dashpot_engine::inject::{Count, GroupId, RuleId, RuleSpec, When};
     use dashpot_engine::{Duration, Instant, RuleStats};
     use dashpot_export::RuleSnapshot;
 
@@ -102,6 +103,7 @@ mod tests {
             spec,
             armed: Instant::ZERO,
             counted: (stats.matched, Instant::ZERO),
+            rests: false,
             stats,
             now: 0,
             since_update: None,
@@ -208,7 +210,10 @@ mod tests {
     #[test]
     fn a_rule_that_waits_or_is_used_up_says_so() {
         let spec = RuleSpec {
-            after: Duration::from_secs(5),
+            when: When {
+                after: Duration::from_secs(5),
+                ..When::default()
+            },
             count: Count::first(2),
             ..RuleSpec::delay(Duration::from_millis(10), None)
         };

@@ -8,6 +8,7 @@ mod lane;
 mod rule;
 mod service;
 pub(crate) mod spec;
+mod when;
 
 pub(crate) use booking::Kind;
 pub(crate) use fate::Gaps;
@@ -15,3 +16,4 @@ pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;
 pub use service::{QuantileError, QuantileTable, Service};
 pub use spec::{Count, Effect, GroupId, LANES_MAX, Mode, RULES_MAX, RuleId, RuleSpec, SpecError};
+pub use when::{Cycle, CycleError, When};

@@ -33,6 +33,9 @@ pub(crate) struct Rule {
     counted: u64,
     counted_from: Instant,
     armed: Instant,
+    /// When the first period of the rule's cycle began, and the seed of the periods' jitter.
+    cycle_from: Instant,
+    cycle_seed: u64,
     begins: Instant,
     ends: Instant,
     /// The clients whose names match the rule's glob; `None` if the rule has no glob and so matches all
@@ -49,6 +52,7 @@ impl Rule {
         now: Instant,
         clients: &Clients,
     ) -> Rule {
+        let seed = seed ^ u64::from(id.0).wrapping_mul(SEED_STRIDE);
         let mut rule = Rule {
             id,
             group,
@@ -57,11 +61,13 @@ impl Rule {
             version: 0,
             present: RuleCounts::default(),
             past: None,
-            random: Random::new(seed ^ u64::from(id.0).wrapping_mul(SEED_STRIDE)),
+            random: Random::new(seed),
             nominal: Duration::ZERO,
             counted: 0,
             counted_from: now,
             armed: now,
+            cycle_from: now + spec.when.after,
+            cycle_seed: seed,
             begins: now,
             ends: Instant::NEVER,
             clients: None,
@@ -77,6 +83,9 @@ impl Rule {
             self.counted = 0;
             self.counted_from = now;
         }
+        if self.spec.when.cycle != spec.when.cycle {
+            self.cycle_from = now + spec.when.after;
+        }
         self.spec = spec;
         self.version = self.version.wrapping_add(1);
         let ended = core::mem::take(&mut self.present);
@@ -87,9 +96,10 @@ impl Rule {
     /// Computes the fields that follow from the specification, as of `now`.
     fn arm(&mut self, now: Instant, clients: &Clients) {
         self.armed = now;
-        self.begins = now + self.spec.after;
+        self.begins = now + self.spec.when.after;
         self.ends = self
             .spec
+            .when
             .lasts
             .map_or(Instant::NEVER, |lasts| self.begins + lasts);
         self.nominal = match &self.spec.effect {
@@ -114,11 +124,22 @@ impl Rule {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
-    /// How long the rule hangs a zio from `charged` on: until its own end.
+    /// How long the rule hangs a zio from `charged` on: until its own end, or until it rests.
     pub(crate) fn hangs_for(&self, charged: Instant) -> Duration {
-        match self.ends {
+        match self.turn_ends(charged).unwrap_or(charged) {
             Instant::NEVER => Duration::MAX,
             ends => ends.since(charged),
+        }
+    }
+
+    /// When the rule, which applies or rests at `now`, rests next or ends; `None` if it rests.
+    fn turn_ends(&self, now: Instant) -> Option<Instant> {
+        match self.spec.when.cycle {
+            None => Some(self.ends),
+            Some(cycle) => {
+                let ends = cycle.turn(self.cycle_from, now, self.cycle_seed)?;
+                Some(ends.min(self.ends))
+            }
         }
     }
 
@@ -147,6 +168,7 @@ impl Rule {
         self.spec.ops.meets(ops)
             && self.begins <= now
             && now < self.ends
+            && self.turn_ends(now).is_some()
             && self.spec.range.is_none_or(|range| touches(range, zio, ops))
             && self.clients.is_none_or(|set| set.contains(zio.client))
     }
@@ -180,6 +202,7 @@ impl Rule {
             armed: self.armed,
             counted: self.counted,
             counted_from: self.counted_from,
+            rests: self.begins <= now && now < self.ends && self.turn_ends(now).is_none(),
             present: &self.present,
             past: self.past.as_deref(),
             backlog: served.max(passed),

@@ -4,6 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use super::service::Service;
+use super::when::{CycleError, When};
 use crate::random::Ratio;
 use crate::time::Duration;
 use crate::zio::{Errno, OpSet};
@@ -41,10 +42,7 @@ pub struct RuleSpec {
     pub range: Option<(u64, u64)>,
     /// A glob that the client's name must match.
     pub client: Option<String>,
-    /// The time from the arming of the rule until the rule begins to apply.
-    pub after: Duration,
-    /// How long the rule then lasts; `None` for ever.
-    pub lasts: Option<Duration>,
+    pub when: When,
     /// Whether the store works before or after the rule holds the zio.
     pub mode: Mode,
 }
@@ -149,6 +147,8 @@ pub enum SpecError {
     Range,
     /// The count asks for the first 0 zios, or for every 0th zio.
     Count,
+    /// The cycle cannot be kept.
+    Cycle(CycleError),
     /// The rule matches no operation.
     Ops,
     /// The rule has no effect: no delay, no error, no bandwidth.
@@ -162,6 +162,12 @@ impl fmt::Display for SpecError {
             SpecError::Bandwidth => f.write_str("with a bandwidth of 0 no I/O would ever end"),
             SpecError::Range => f.write_str("the range is empty: its start must be before its end"),
             SpecError::Count => f.write_str("first and every must be at least 1"),
+            SpecError::Cycle(CycleError::On) => f.write_str(
+                "a cycle is the time in which the rule applies, and a longer period: --cycle 5s/30s",
+            ),
+            SpecError::Cycle(CycleError::Jitter) => f.write_str(
+                "the jitter is longer than the rule rests: at most the period less the time in which it applies",
+            ),
             SpecError::Ops => f.write_str("the rule names no operation"),
             SpecError::Nothing => f.write_str("the rule has no effect: give it a delay"),
         }
@@ -179,8 +185,7 @@ impl RuleSpec {
             count: Count::ALL,
             range: None,
             client: None,
-            after: Duration::ZERO,
-            lasts: None,
+            when: When::default(),
             mode: Mode::Floor,
         }
     }
@@ -210,6 +215,9 @@ impl RuleSpec {
         }
         if self.count.every == 0 || self.count.first == Some(0) {
             return Err(SpecError::Count);
+        }
+        if let Some(cycle) = self.when.cycle {
+            cycle.check().map_err(SpecError::Cycle)?;
         }
         if self.ops == OpSet::EMPTY {
             return Err(SpecError::Ops);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::inject::{
-    Count, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service,
+    Count, Cycle, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service, When,
 };
 use dashpot_engine::{ClientId, Command, Duration, Errno, Op, OpSet, Ratio, Release, Target};
 use proptest::collection::vec;
@@ -226,9 +226,14 @@ fn specs(scope: Scope) -> impl Strategy<Value = RuleSpec> {
     let glob = select(vec!["*", "pid=*", "pid=1?", "*1*", "other"]).prop_map(str::to_owned);
     let mode = prop_oneof![2 => Just(Mode::Floor), 1 => Just(Mode::Add)];
     let filters = (ops, seldom(range), seldom(glob), chances(), counts());
-    let window = (seldom(spans(scope)), seldom(spans(scope)));
+    let window = (seldom(spans(scope)), seldom(spans(scope)), seldom(cycles()));
     (effects(scope), filters, window, mode).prop_map(
-        |((effect, bandwidth), (ops, range, client, chance, count), (after, lasts), mode)| {
+        |(
+            (effect, bandwidth),
+            (ops, range, client, chance, count),
+            (after, lasts, cycle),
+            mode,
+        )| {
             RuleSpec {
                 effect,
                 bandwidth,
@@ -237,12 +242,23 @@ fn specs(scope: Scope) -> impl Strategy<Value = RuleSpec> {
                 count,
                 range,
                 client,
-                after: after.unwrap_or(Duration::ZERO),
-                lasts,
+                when: When {
+                    after: after.unwrap_or_default(),
+                    lasts,
+                    cycle,
+                },
                 mode,
             }
         },
     )
+}
+
+fn cycles() -> impl Strategy<Value = Cycle> {
+    (1..20_u64, 1..20_u64, 0..20_u64).prop_map(|(on, off, jitter)| Cycle {
+        on: Duration::from_millis(on),
+        period: Duration::from_millis(on + off),
+        jitter: Duration::from_millis(jitter.min(off)),
+    })
 }
 
 fn seldom<S: Strategy>(inner: S) -> impl Strategy<Value = Option<S::Value>> {

@@ -11,7 +11,7 @@ mod times;
 use dashpot_engine::inject::{Count, Effect, GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
     Action, Answer, ClientId, Command, CommandError, CommandId, DiskId, Duration, Errno, Input,
-    Instant, Left, Op, OpSet, Outcome, Random, Release, Target, Wait, Zio, ZioId,
+    Instant, Left, Op, OpSet, Outcome, Release, Target, Wait, Zio, ZioId,
 };
 
 use crate::machine::{DISK, Machine, RuleState, Waiting};

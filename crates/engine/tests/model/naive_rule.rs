@@ -1,6 +1,6 @@
 //! A rule of the naive model: its specification and its counters.
 
-use dashpot_engine::inject::{Effect, GroupId, Mode, RuleId, RuleSpec};
+use dashpot_engine::inject::{Cycle, Effect, GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{Duration, Errno, Instant, Random};
 
 use crate::machine::RuleState;
@@ -12,6 +12,8 @@ pub(crate) struct Rule {
     pub(crate) random: Random,
     /// How many zios have matched since the rule was armed, or its count changed.
     pub(crate) counted: u64,
+    pub(crate) cycle_from: Instant,
+    pub(crate) seed: u64,
     pub(crate) state: RuleState,
     /// The number of the last zio that was issued before the rule was armed or updated.
     pub(crate) updated_after: u64,
@@ -32,13 +34,15 @@ impl Rule {
         group: GroupId,
         spec: RuleSpec,
         armed: Instant,
-        random: Random,
+        seed: u64,
     ) -> Rule {
         Rule {
+            cycle_from: armed + spec.when.after,
+            seed,
+            random: Random::new(seed),
             group,
             spec,
             armed,
-            random,
             counted: 0,
             state: RuleState::new(id),
             updated_after: 0,
@@ -50,6 +54,9 @@ impl Rule {
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, issued: u64) {
         if spec.count != self.spec.count {
             self.counted = 0;
+        }
+        if spec.when.cycle != self.spec.when.cycle {
+            self.cycle_from = now + spec.when.after;
         }
         self.spec = spec;
         self.armed = now;
@@ -67,14 +74,52 @@ impl Rule {
 
     /// When the rule stops applying.
     pub(crate) fn ends(&self) -> Instant {
-        let lasts = self.spec.lasts.unwrap_or(Duration::MAX);
-        self.armed + self.spec.after + lasts
+        let lasts = self.spec.when.lasts.unwrap_or(Duration::MAX);
+        self.armed + self.spec.when.after + lasts
     }
 
-    pub(crate) fn fault(&self) -> Option<Fault> {
+    /// The turn of the rule's cycle in which it applies at a moment. Looks at one period after the
+    /// other, from the one before.
+    fn turn(&self, cycle: Cycle, at: Instant) -> Option<Instant> {
+        let passed = at.since(self.cycle_from).as_nanos() / cycle.period.as_nanos();
+        for number in passed.saturating_sub(1).. {
+            let period = self.cycle_from + Duration::from_nanos(number * cycle.period.as_nanos());
+            if period > at {
+                break;
+            }
+            let mut random = Random::new(self.seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
+            let begins = match cycle.jitter.as_nanos() {
+                0 => period,
+                most => period + Duration::from_nanos(random.below(most + 1)),
+            };
+            let ends = begins + cycle.on;
+            if begins <= at && at < ends {
+                return Some(ends);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn rests(&self, at: Instant) -> bool {
+        let cycle = self.spec.when.cycle;
+        cycle.is_some_and(|cycle| self.turn(cycle, at).is_none())
+    }
+
+    /// How long the rule hangs a zio that it was given at this moment.
+    pub(crate) fn hangs_until(&self, charged: Instant) -> Instant {
+        match self.spec.when.cycle {
+            None => self.ends(),
+            Some(cycle) => self
+                .turn(cycle, charged)
+                .unwrap_or(charged)
+                .min(self.ends()),
+        }
+    }
+
+    pub(crate) fn fault(&self, charged: Instant) -> Option<Fault> {
         match self.spec.effect {
             Effect::Fail { errno, work } => Some(Fault::Fail(errno, work)),
-            Effect::Hang => Some(Fault::Hang(self.spec.mode, self.ends())),
+            Effect::Hang => Some(Fault::Hang(self.spec.mode, self.hangs_until(charged))),
             Effect::Delay { .. } | Effect::Pass => None,
         }
     }

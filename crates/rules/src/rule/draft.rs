@@ -1,10 +1,11 @@
 //! A draft of a rule: the options that have been read so far, and the rules that they make.
 
-use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec};
+use dashpot_engine::inject::{Count, Cycle, Effect, Mode, RuleSpec, When};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
 
 use super::{Injection, TypedRule};
 use crate::ParseError;
+use crate::duration::parse_span;
 use crate::service::Delay;
 
 /// A rule's options, as far as they have been read.
@@ -24,6 +25,8 @@ pub struct RuleDraft {
     pub(super) name: Option<String>,
     pub(super) lasts: Option<Duration>,
     pub(super) after: Option<Duration>,
+    pub(super) cycle: Option<(Duration, Duration)>,
+    pub(super) jitter: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,11 @@ impl ModeWord {
 impl RuleDraft {
     /// Makes the rules of the draft, and checks that an engine can carry them out.
     pub fn injection(&self) -> Result<Injection, ParseError> {
+        if self.jitter.is_some() && self.cycle.is_none() {
+            return Err(ParseError::new(
+                "--jitter goes with --cycle, whose turns it shifts: add --cycle ON/PERIOD",
+            ));
+        }
         let mut rules = Vec::new();
         for (effect, service) in self.effects()? {
             let mut rule = TypedRule::new(self.spec(effect), service);
@@ -110,6 +118,16 @@ impl RuleDraft {
         })
     }
 
+    fn when(&self) -> When {
+        let jitter = self.jitter.unwrap_or_default();
+        let cycle = |(on, period)| Cycle { on, period, jitter };
+        When {
+            after: self.after.unwrap_or_default(),
+            lasts: self.lasts,
+            cycle: self.cycle.map(cycle),
+        }
+    }
+
     fn spec(&self, effect: Effect) -> RuleSpec {
         let plain = RuleSpec::new(effect);
         RuleSpec {
@@ -119,8 +137,7 @@ impl RuleDraft {
             count: self.count,
             range: self.range,
             client: self.client.clone(),
-            after: self.after.unwrap_or(plain.after),
-            lasts: self.lasts,
+            when: self.when(),
             mode: match self.mode {
                 Some(ModeWord::Add) => Mode::Add,
                 Some(ModeWord::Floor) | None => plain.mode,
@@ -128,6 +145,16 @@ impl RuleDraft {
             ..plain
         }
     }
+}
+
+/// Parses `ON/PERIOD`.
+pub(super) fn parse_cycle(text: &str) -> Result<(Duration, Duration), ParseError> {
+    let Some((on, period)) = text.split_once('/') else {
+        return Err(ParseError::new(format!(
+            "'{text}' has no '/': write how long the rule applies, and the period, for example 5s/30s"
+        )));
+    };
+    Ok((parse_span(on)?, parse_span(period)?))
 }
 
 pub(super) fn parse_count(text: &str) -> Result<u64, ParseError> {

@@ -3,7 +3,7 @@
 use dashpot_engine::inject::Count;
 use dashpot_engine::{Op, OpSet};
 
-use super::draft::{ModeWord, RuleDraft, parse_client, parse_count};
+use super::draft::{ModeWord, RuleDraft, parse_client, parse_count, parse_cycle};
 use crate::ParseError;
 use crate::duration::{parse_span, parse_wait};
 use crate::errno::parse_errno;
@@ -71,7 +71,7 @@ const PLAIN: RuleOption = RuleOption {
 };
 
 /// All options, in the order in which help lists them.
-pub static RULE_OPTIONS: [RuleOption; 17] = [
+pub static RULE_OPTIONS: [RuleOption; 19] = [
     RuleOption {
         id: "delays",
         short: Some('D'),
@@ -230,6 +230,22 @@ pub static RULE_OPTIONS: [RuleOption; 17] = [
         value_name: Some("TIME"),
         help: "Begin after this time",
         set: |draft, value| parse_wait(value).map(|wait| draft.after = Some(wait)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "cycle",
+        long: Some("cycle"),
+        value_name: Some("ON/PERIOD"),
+        help: "Apply for a part of each period: 5s/30s",
+        set: |draft, value| parse_cycle(value).map(|cycle| draft.cycle = Some(cycle)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "jitter",
+        long: Some("jitter"),
+        value_name: Some("TIME"),
+        help: "Begin each turn of a cycle up to this much later",
+        set: |draft, value| parse_span(value).map(|span| draft.jitter = Some(span)),
         ..PLAIN
     },
 ];

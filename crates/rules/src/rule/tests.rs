@@ -1,4 +1,4 @@
-use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec};
+use dashpot_engine::inject::{Count, Cycle, Effect, Mode, RuleSpec, When};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 use proptest::prelude::*;
 
@@ -220,6 +220,7 @@ prop_compose! {
         range in proptest::option::of((0..1_u64 << 50, 1..1_u64 << 50)),
         client in proptest::option::of(r"\PC{1,12}"),
         (after, lasts) in (any::<u64>(), proptest::option::of(any::<u64>())),
+        cycle in proptest::option::of((1..1_u64 << 62, 1..1_u64 << 62, 0..=1_u64)),
         add: bool,
     ) -> (RuleSpec, String) {
         let holds = matches!(effect, Effect::Delay { .. } | Effect::Pass);
@@ -229,8 +230,15 @@ prop_compose! {
             bandwidth: (holds && (with_rate || must_pass)).then_some(rate),
             ops, chance, count, client,
             range: range.map(|(start, length)| (start, start + length)),
-            after: Duration::from_nanos(after),
-            lasts: lasts.map(Duration::from_nanos),
+            when: When {
+                after: Duration::from_nanos(after),
+                lasts: lasts.map(Duration::from_nanos),
+                cycle: cycle.map(|(on, off, jitter)| Cycle {
+                    on: Duration::from_nanos(on),
+                    period: Duration::from_nanos(on + off),
+                    jitter: Duration::from_nanos(jitter * off),
+                }),
+            },
             mode: if add && !fails { Mode::Add } else { Mode::Floor },
             ..RuleSpec::new(effect)
         };

@@ -9,6 +9,7 @@ use crate::size::{format_bandwidth, format_size};
 
 /// The words of a rule. `service` has the words of the delay's service time, if the rule delays.
 pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
+    let when = spec.when;
     let words = [
         effect_words(spec, service),
         spec.bandwidth
@@ -21,8 +22,13 @@ pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
             .map(|(a, b)| format!("--range {}..{}", format_size(a), format_size(b))),
         spec.client.as_deref().map(client_words),
         (spec.mode == Mode::Add).then(|| "--mode add".to_owned()),
-        spec.lasts.map(|span| format!("--for {span}")),
-        (spec.after != Duration::ZERO).then(|| format!("--after {}", spec.after)),
+        when.lasts.map(|span| format!("--for {span}")),
+        (when.after != Duration::ZERO).then(|| format!("--after {}", when.after)),
+        when.cycle
+            .map(|cycle| format!("--cycle {}/{}", cycle.on, cycle.period)),
+        when.cycle
+            .filter(|cycle| cycle.jitter != Duration::ZERO)
+            .map(|cycle| format!("--jitter {}", cycle.jitter)),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

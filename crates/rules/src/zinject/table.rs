@@ -1,7 +1,7 @@
 //! The output of zinject: tables of handlers, and the answers to adding and removing them.
 
-use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec, Service};
-use dashpot_engine::{Duration, Errno};
+use dashpot_engine::Errno;
+use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec, Service, When};
 use serde::Serialize;
 
 use super::options::IoType;
@@ -70,11 +70,10 @@ impl Handler {
 impl Fault {
     fn of(spec: &RuleSpec) -> Option<Fault> {
         let plain = RuleSpec::new(spec.effect.clone());
-        let limited = (spec.count, spec.after) != (Count::ALL, Duration::ZERO)
+        let limited = (spec.count, spec.when) != (Count::ALL, When::default())
             || spec.bandwidth.is_some()
             || spec.range.is_some()
-            || spec.client.is_some()
-            || spec.lasts.is_some();
+            || spec.client.is_some();
         if limited || spec.mode != Mode::Floor {
             return None;
         }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::inject::{Count, Effect, GroupId, Mode, QuantileTable, RuleSpec, Service};
+use dashpot_engine::inject::{
+    Count, Effect, GroupId, Mode, QuantileTable, RuleSpec, Service, When,
+};
 use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 
@@ -115,8 +117,11 @@ pub(super) fn rule(dice: &mut Dice) -> RuleSpec {
         } else {
             Count::ALL
         },
-        after: dice.one_of(&[Duration::ZERO, Duration::from_millis(5)]),
-        lasts: dice.once_in(4).then_some(Duration::from_millis(50)),
+        when: When {
+            after: dice.one_of(&[Duration::ZERO, Duration::from_millis(5)]),
+            lasts: dice.once_in(4).then_some(Duration::from_millis(50)),
+            cycle: None,
+        },
         mode: dice.one_of(&[Mode::Floor, Mode::Floor, Mode::Add]),
         ..RuleSpec::new(effect)
     }

@@ -43,7 +43,7 @@ impl Naive {
     ) -> Result<Answer, CommandError> {
         for (id, spec) in rules {
             let seed = self.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let rule = Rule::new(id, group, spec, self.now, Random::new(seed));
+            let rule = Rule::new(id, group, spec, self.now, seed);
             self.rules.push(rule);
         }
         Ok(Answer::Done)
@@ -58,12 +58,11 @@ impl Naive {
         rule.update(spec, self.now, self.issued);
         let passes = rule.spec.bandwidth.is_some();
         let lanes = rule.delay().1.unwrap_or(0);
-        let ends = rule.ends();
         for charge in self.tickets.iter_mut().filter_map(|t| t.charge.as_mut()) {
             if let Some((of, Fault::Hang(_, until))) = &mut charge.fault
                 && *of == id
             {
-                *until = ends;
+                *until = rule.hangs_until(charge.at);
             }
         }
         for booking in self.bookings.iter_mut().filter(|b| b.rule == id) {

@@ -29,13 +29,13 @@ impl Naive {
             takers: Vec::new(),
             flush,
         };
-        let faults = (0..self.rules.len()).filter(|r| self.rules[*r].fault().is_some());
+        let faults = (0..self.rules.len()).filter(|r| self.rules[*r].fault(self.now).is_some());
         for rule in faults.collect::<Vec<_>>() {
             if self.triggers(rule, &zio, flush) {
                 let rule = &mut self.rules[rule];
                 rule.count(charge.number, |state| state.chosen += 1);
                 charge.takers.push(rule.state.id);
-                charge.fault = rule.fault().map(|fault| (rule.state.id, fault));
+                charge.fault = rule.fault(charge.at).map(|fault| (rule.state.id, fault));
                 break;
             }
         }
@@ -51,7 +51,7 @@ impl Naive {
     pub(super) fn preempt(&mut self, winner: RuleId, zio: &Zio, flush: bool) {
         for at in 0..self.rules.len() {
             let rule = &self.rules[at];
-            let comes_after = rule.fault().is_none() || rule.state.id > winner;
+            let comes_after = rule.fault(self.now).is_none() || rule.state.id > winner;
             if comes_after && self.matches(rule, zio, flush) {
                 let issued = self.issued;
                 self.rules[at].count(issued, |state| state.preempted += 1);
@@ -60,7 +60,7 @@ impl Naive {
     }
 
     pub(super) fn delay(&mut self, zio: &Zio, charge: &mut Charge) {
-        let delays = (0..self.rules.len()).filter(|r| self.rules[*r].fault().is_none());
+        let delays = (0..self.rules.len()).filter(|r| self.rules[*r].fault(self.now).is_none());
         let mut candidates: Vec<usize> = Vec::new();
         for rule in delays.collect::<Vec<_>>() {
             if !self.triggers(rule, zio, charge.flush) {
@@ -166,7 +166,7 @@ impl Naive {
     }
 
     pub(super) fn matches(&self, rule: &Rule, zio: &Zio, flush: bool) -> bool {
-        let from = rule.armed + rule.spec.after;
+        let from = rule.armed + rule.spec.when.after;
         let to = rule.ends();
         let ops = match (flush, zio.op, zio.fua) {
             (true, _, _) => OpSet::of(Op::Flush),
@@ -186,7 +186,8 @@ impl Naive {
             };
             name.is_some_and(|name| glob_matches(glob, name))
         });
-        from <= self.now && self.now < to && rule.spec.ops.meets(ops) && touched && client
+        let applies = from <= self.now && self.now < to && !rule.rests(self.now);
+        applies && rule.spec.ops.meets(ops) && touched && client
     }
 
     pub(super) fn owes_flush(&self, ticket: &Ticket, outcome: Outcome) -> bool {

@@ -171,7 +171,10 @@ fn a_release_of_the_whole_disk_frees_what_cleared_rules_hold<M: Machine>() {
 /// A rule that hangs every read, and that ends 20 ms after it is armed or updated.
 fn brief_hang(mode: Mode) -> RuleSpec {
     RuleSpec {
-        lasts: Some(ms(20)),
+        when: When {
+            lasts: Some(ms(20)),
+            ..When::default()
+        },
         mode,
         ..RuleSpec::new(Effect::Hang)
     }

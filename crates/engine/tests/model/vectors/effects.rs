@@ -13,6 +13,7 @@ on_both_machines! {
     limits_count_what_matched
     an_update_counts_from_one_again
     a_rule_begins_and_ends
+    a_rule_rests_between_its_turns
     ranges_touch
     ranges_at_the_end_of_the_disk
     clients_match_by_glob
@@ -150,12 +151,48 @@ fn an_update_counts_from_one_again<M: Machine>() {
 
 fn a_rule_begins_and_ends<M: Machine>() {
     let brief = RuleSpec {
-        after: ms(10),
-        lasts: Some(ms(20)),
+        when: When {
+            after: ms(10),
+            lasts: Some(ms(20)),
+            cycle: None,
+        },
         ..RuleSpec::delay(ms(5), None)
     };
     let ends = reads(&mut pool::<M>(&[brief]), &[9, 10, 29, 30]);
     assert_eq!(ends, [9, 15, 34, 30]);
+}
+
+fn a_rule_rests_between_its_turns<M: Machine>() {
+    let cycle = |jitter| Cycle {
+        on: ms(10),
+        period: ms(40),
+        jitter,
+    };
+    let when = |jitter| When {
+        after: ms(5),
+        lasts: Some(ms(82)),
+        cycle: Some(cycle(jitter)),
+    };
+    let plain = RuleSpec {
+        when: when(Duration::ZERO),
+        ..RuleSpec::delay(ms(100), None)
+    };
+    let times = [4, 5, 14, 15, 44, 45, 54, 55, 85, 86, 87, 125];
+    let held = |times: [u64; 12], hits: &[usize]| {
+        let mut ends = times;
+        for hit in hits {
+            ends[*hit] += 100;
+        }
+        ends
+    };
+    let hits = &[1, 2, 5, 6, 8, 9];
+    assert_eq!(reads(&mut pool::<M>(&[plain]), &times), held(times, hits));
+    let hang = RuleSpec {
+        when: when(Duration::ZERO),
+        ..RuleSpec::new(Effect::Hang)
+    };
+    let ends = reads(&mut pool::<M>(&[hang]), &[4, 5, 14, 15, 50, 86, 87]);
+    assert_eq!(ends, [4, 15, 15, 15, 55, 87, 87]);
 }
 
 fn ranges_touch<M: Machine>() {
