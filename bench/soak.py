@@ -22,7 +22,6 @@ import contextlib
 import http.client
 import itertools
 import json
-import os
 import pathlib
 import re
 import shutil
