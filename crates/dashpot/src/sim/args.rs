@@ -1,5 +1,8 @@
 //! `sim`: simulates labs under a virtual clock, and reports on them.
 
+// In help, `[1]` is a default and no link.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
