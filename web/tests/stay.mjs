@@ -24,7 +24,10 @@ await page.waitForFunction(() => Number(document.querySelector(".plot")?.dataset
 console.log("the page shows I/Os");
 for (let turn = 0; ; turn++) {
   await page.waitForTimeout(EACH_MS);
-  await page.evaluate((view) => {
-    location.hash = view;
-  }, VIEWS[turn % VIEWS.length]);
+  await page.evaluate(
+    (view) => {
+      location.hash = view;
+    },
+    VIEWS[turn % VIEWS.length],
+  );
 }
