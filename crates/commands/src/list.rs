@@ -131,7 +131,7 @@ fn overruns(rule: &Rule) -> Option<String> {
 /// How far the count of a rule has come that takes only some of the zios by their number.
 fn counted(rule: &Rule) -> Option<String> {
     let fields = &rule.fields;
-    let counts = fields.skip > 0 || fields.every.is_some() || fields.first.is_some();
+    let counts = fields.skip.is_some() || fields.every.is_some() || fields.first.is_some();
     counts.then(|| {
         let (ios, age) = (rule.counted, short_time(rule.counting_ns));
         format!("rule {}: {ios} counted since {age} ago", rule.id)

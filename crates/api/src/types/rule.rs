@@ -81,9 +81,9 @@ pub struct RuleFields {
     pub ops: Vec<String>,
     /// The probability with which the rule injects into a matching zio; null if it injects into all of them.
     pub chance: Option<Chance>,
-    /// The number of matching zios that the rule spares first.
+    /// K, if the rule spares the first K matching zios; otherwise null.
     #[serde(default)]
-    pub skip: u64,
+    pub skip: Option<u64>,
     /// N, if the rule injects only into every Nth of the others; otherwise null.
     pub every: Option<u64>,
     /// N, if the rule injects only into the first N of these; otherwise null.
@@ -243,7 +243,7 @@ impl RuleFields {
             bandwidth_bytes: spec.bandwidth,
             ops: op_words(spec.ops),
             chance: spec.chance.map(Chance::of),
-            skip: spec.count.skip,
+            skip: (spec.count.skip > 0).then_some(spec.count.skip),
             every: (spec.count.every > 1).then_some(spec.count.every),
             first: spec.count.first,
             range_start_bytes: spec.range.map(|(start, _)| start),
