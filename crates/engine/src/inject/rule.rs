@@ -2,6 +2,7 @@
 //! counters.
 
 use alloc::boxed::Box;
+use core::ops::Range;
 
 use super::lane::Lanes;
 use super::spec::{Effect, GroupId, RuleId, RuleSpec};
@@ -83,7 +84,7 @@ impl Rule {
             self.counted = 0;
             self.counted_from = now;
         }
-        if self.spec.when.cycle != spec.when.cycle {
+        if self.spec.when.cycle != spec.when.cycle || now < self.begins {
             self.cycle_from = now + spec.when.after;
         }
         self.spec = spec;
@@ -124,23 +125,33 @@ impl Rule {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
-    /// How long the rule hangs a zio from `charged` on: until its own end, or until it rests.
+    /// How long the rule hangs a zio from `charged` on: until its own end, or until it rests. An update may have begun
+    /// another cycle since; then the zio hangs until the end of the first turn.
     pub(crate) fn hangs_for(&self, charged: Instant) -> Duration {
-        match self.turn_ends(charged).unwrap_or(charged) {
+        let turn = self.turn(charged.max(self.cycle_from));
+        match turn.map_or(self.ends, |turn| turn.end.min(self.ends)) {
             Instant::NEVER => Duration::MAX,
             ends => ends.since(charged),
         }
     }
 
-    /// When the rule, which applies or rests at `now`, rests next or ends; `None` if it rests.
-    fn turn_ends(&self, now: Instant) -> Option<Instant> {
-        match self.spec.when.cycle {
-            None => Some(self.ends),
-            Some(cycle) => {
-                let ends = cycle.turn(self.cycle_from, now, self.cycle_seed)?;
-                Some(ends.min(self.ends))
-            }
-        }
+    /// The turn of the rule's cycle at a moment; `None` if the rule never rests.
+    fn turn(&self, now: Instant) -> Option<Range<Instant>> {
+        let cycle = self.spec.when.cycle?;
+        Some(cycle.turn(self.cycle_from, now, self.cycle_seed))
+    }
+
+    /// Whether the rule has begun, has not ended, and does not rest.
+    fn applies(&self, now: Instant) -> bool {
+        self.is_on(now) && !self.rests(now)
+    }
+
+    fn is_on(&self, now: Instant) -> bool {
+        self.begins <= now && now < self.ends
+    }
+
+    fn rests(&self, now: Instant) -> bool {
+        self.is_on(now) && self.turn(now).is_some_and(|turn| !turn.contains(&now))
     }
 
     /// Whether the rule applies to `zio`, which counts as the operations `ops`. Counts the zio if it matches.
@@ -166,9 +177,7 @@ impl Rule {
     /// Whether the zio, which counts as the operations `ops`, matches the rule at `now`.
     pub(crate) fn matches(&self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         self.spec.ops.meets(ops)
-            && self.begins <= now
-            && now < self.ends
-            && self.turn_ends(now).is_some()
+            && self.applies(now)
             && self.spec.range.is_none_or(|range| touches(range, zio, ops))
             && self.clients.is_none_or(|set| set.contains(zio.client))
     }
@@ -202,7 +211,7 @@ impl Rule {
             armed: self.armed,
             counted: self.counted,
             counted_from: self.counted_from,
-            rests: self.begins <= now && now < self.ends && self.turn_ends(now).is_none(),
+            rests: self.rests(now),
             present: &self.present,
             past: self.past.as_deref(),
             backlog: served.max(passed),

@@ -1,5 +1,7 @@
 //! When a rule applies.
 
+use core::ops::Range;
+
 use crate::random::Random;
 use crate::time::{Duration, Instant};
 
@@ -51,9 +53,10 @@ impl Cycle {
         Ok(())
     }
 
-    /// The end of the turn in which the rule applies at `now`; `None` if it rests. The first period begins at
-    /// `from`, and `now` is not earlier. The seed gives the jitter of each period.
-    pub fn turn(self, from: Instant, now: Instant, seed: u64) -> Option<Instant> {
+    /// The turn of the period at `now`: when the rule begins to apply, and when it rests again. The first period
+    /// begins at `from`, and `now` is not earlier. The seed gives the jitter of each period.
+    pub fn turn(self, from: Instant, now: Instant, seed: u64) -> Range<Instant> {
+        debug_assert!(from <= now, "no period has begun");
         let number = now.since(from).as_nanos() / self.period.as_nanos();
         let jitter = match self.jitter.as_nanos() {
             0 => 0,
@@ -61,8 +64,7 @@ impl Cycle {
         };
         let begun = number * self.period.as_nanos();
         let begins = from + Duration::from_nanos(begun) + Duration::from_nanos(jitter);
-        let ends = begins + self.on;
-        (begins <= now && now < ends).then_some(ends)
+        begins..begins + self.on
     }
 }
 

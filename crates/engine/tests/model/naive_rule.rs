@@ -55,7 +55,8 @@ impl Rule {
         if spec.count != self.spec.count {
             self.counted = 0;
         }
-        if spec.when.cycle != self.spec.when.cycle {
+        let has_begun = self.armed + self.spec.when.after <= now;
+        if spec.when.cycle != self.spec.when.cycle || !has_begun {
             self.cycle_from = now + spec.when.after;
         }
         self.spec = spec;
@@ -78,31 +79,30 @@ impl Rule {
         self.armed + self.spec.when.after + lasts
     }
 
-    /// The turn of the rule's cycle in which it applies at a moment. Looks at one period after the
-    /// other, from the one before.
-    fn turn(&self, cycle: Cycle, at: Instant) -> Option<Instant> {
-        let passed = at.since(self.cycle_from).as_nanos() / cycle.period.as_nanos();
-        for number in passed.saturating_sub(1).. {
-            let period = self.cycle_from + Duration::from_nanos(number * cycle.period.as_nanos());
-            if period > at {
-                break;
-            }
-            let mut random = Random::new(self.seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
-            let begins = match cycle.jitter.as_nanos() {
-                0 => period,
-                most => period + Duration::from_nanos(random.below(most + 1)),
-            };
-            let ends = begins + cycle.on;
-            if begins <= at && at < ends {
-                return Some(ends);
-            }
+    /// When the rule begins to apply in the period at a moment, and when it rests again. Looks at one period after
+    /// the other, from the one before.
+    fn turn(&self, cycle: Cycle, at: Instant) -> (Instant, Instant) {
+        let length = cycle.period.as_nanos();
+        let mut number = (at.since(self.cycle_from).as_nanos() / length).saturating_sub(1);
+        let begun = |number: u64| self.cycle_from + Duration::from_nanos(number * length);
+        // At the end of time, all periods begin at one moment.
+        while begun(number + 1) <= at && begun(number) < begun(number + 1) {
+            number += 1;
         }
-        None
+        let mut random = Random::new(self.seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
+        let begins = match cycle.jitter.as_nanos() {
+            0 => begun(number),
+            most => begun(number) + Duration::from_nanos(random.below(most + 1)),
+        };
+        (begins, begins + cycle.on)
     }
 
     pub(crate) fn rests(&self, at: Instant) -> bool {
         let cycle = self.spec.when.cycle;
-        cycle.is_some_and(|cycle| self.turn(cycle, at).is_none())
+        cycle.is_some_and(|cycle| {
+            let (begins, ends) = self.turn(cycle, at);
+            at < begins || ends <= at
+        })
     }
 
     /// How long the rule hangs a zio that it was given at this moment.
@@ -110,8 +110,8 @@ impl Rule {
         match self.spec.when.cycle {
             None => self.ends(),
             Some(cycle) => self
-                .turn(cycle, charged)
-                .unwrap_or(charged)
+                .turn(cycle, charged.max(self.cycle_from))
+                .1
                 .min(self.ends()),
         }
     }

@@ -1,5 +1,7 @@
 //! A draft of a rule: the options that have been read so far, and the rules that they make.
 
+use std::num::IntErrorKind;
+
 use dashpot_engine::inject::{Count, Cycle, Effect, Mode, RuleSpec, When};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
 
@@ -158,10 +160,16 @@ pub(super) fn parse_cycle(text: &str) -> Result<(Duration, Duration), ParseError
 }
 
 pub(super) fn parse_count(text: &str) -> Result<u64, ParseError> {
-    text.parse()
-        .ok()
-        .filter(|count| *count > 0)
-        .ok_or_else(|| ParseError::new(format!("'{text}' is not a number of zios: count from 1")))
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(ParseError::new(format!(
+            "'{text}' is too large: at most {}",
+            u64::MAX
+        ))),
+        _ => Err(ParseError::new(format!(
+            "'{text}' is not a number of zios: count from 1"
+        ))),
+    }
 }
 
 pub(super) fn parse_client(text: &str) -> Result<String, ParseError> {

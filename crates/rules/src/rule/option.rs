@@ -95,7 +95,7 @@ pub static RULE_OPTIONS: [RuleOption; 19] = [
     RuleOption {
         id: "hang",
         long: Some("hang"),
-        help: "Hold until the rule ends or is released",
+        help: "Hold until the rule ends, or clear --release",
         excludes: &["bandwidth"],
         set: |draft, _| {
             draft.hang = true;

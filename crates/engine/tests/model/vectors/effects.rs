@@ -14,6 +14,7 @@ on_both_machines! {
     an_update_counts_from_one_again
     a_rule_begins_and_ends
     a_rule_rests_between_its_turns
+    an_update_begins_a_cycle_anew_or_keeps_it
     ranges_touch
     ranges_at_the_end_of_the_disk
     clients_match_by_glob
@@ -193,6 +194,33 @@ fn a_rule_rests_between_its_turns<M: Machine>() {
     };
     let ends = reads(&mut pool::<M>(&[hang]), &[4, 5, 14, 15, 50, 86, 87]);
     assert_eq!(ends, [4, 15, 15, 15, 55, 87, 87]);
+}
+
+fn an_update_begins_a_cycle_anew_or_keeps_it<M: Machine>() {
+    let cycle = |on, after| When {
+        after: ms(after),
+        lasts: None,
+        cycle: Some(Cycle {
+            on: ms(on),
+            period: ms(40),
+            jitter: Duration::ZERO,
+        }),
+    };
+    let rule = |effect, when| RuleSpec {
+        when,
+        ..RuleSpec::new(effect)
+    };
+    // A rule that has not begun begins with the update.
+    let waits = rule(Effect::Hang, cycle(10, 1_000));
+    let mut driver = pool::<M>(&[waits]);
+    driver.order(Command::Update(RuleId(1), rule(Effect::Hang, cycle(10, 0))));
+    assert_eq!(reads(&mut driver, &[0]), [10]);
+    // What a rule hangs waits for the end of the first turn of another cycle.
+    let mut driver = pool::<M>(&[rule(Effect::Hang, cycle(10, 0))]);
+    driver.submit(read());
+    driver.run_until(at(5));
+    driver.order(Command::Update(RuleId(1), rule(Effect::Hang, cycle(20, 0))));
+    assert_eq!(completions(&mut driver), [25]);
 }
 
 fn ranges_touch<M: Machine>() {
