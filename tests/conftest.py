@@ -86,7 +86,8 @@ class Daemon:
             stderr=subprocess.STDOUT,
             cwd=directory,
         )
-        self.watchdog = threading.Timer(HANG_LIMIT, self.process.kill)
+        # Twice the limit, so that a test whose condition never comes says so itself.
+        self.watchdog = threading.Timer(2 * HANG_LIMIT, self.process.kill)
         self.watchdog.daemon = True
         self.watchdog.start()
         eventually(lambda: self.ready.exists() or self.process.poll() is not None, "ready")

@@ -125,10 +125,7 @@ impl Slabs {
     /// Takes the memory that has come. Asks for more, if few groups are empty for the number of those in use.
     pub(super) fn restock(&mut self) {
         let ready = Arc::clone(self.ready.get_or_insert_default());
-        for group in ready.take() {
-            self.asked -= 1;
-            self.order.insert((0, group));
-        }
+        self.stock(&ready);
         if self.empty() + self.asked < self.ahead() {
             let group = self.bare_group();
             let (slab, start) = Chunk::of(group as usize, 0).place();
@@ -137,6 +134,13 @@ impl Slabs {
                 self.asked += 1;
                 filler::provide(provision, group, &ready);
             }
+        }
+    }
+
+    fn stock(&mut self, ready: &Ready) {
+        for group in ready.take() {
+            self.asked -= 1;
+            self.order.insert((0, group));
         }
     }
 
@@ -248,6 +252,10 @@ impl Slabs {
     /// free. While more are free, the emptiest group has at most 28 of 32 chunks in use. So emptying this
     /// group takes at most seven moves for each of its free chunks.
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
+        // What has come meanwhile holds memory, too.
+        if let Some(ready) = self.ready.clone() {
+            self.stock(&ready);
+        }
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
             let Some(&(_, emptiest)) = self.order.range((1, 0)..).next() else {
                 break;

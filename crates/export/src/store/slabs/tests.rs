@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use proptest::prelude::{Strategy, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
@@ -165,4 +166,20 @@ fn chunks_that_are_given_one_by_one_move_at_most_seven_others_each() {
         assert!(moves <= 7 * given, "{moves} moves for {given}");
     }
     assert!(users.are_whole());
+}
+
+#[test]
+fn memory_that_has_come_and_is_not_needed_goes_back() {
+    let mut users = Users::default();
+    (0..GROUP).for_each(|_| _ = users.take());
+    users.slabs.restock();
+    assert_eq!(users.slabs.asked, 1);
+    // The filler drops its share of the list once the memory has come.
+    let ready = users.slabs.ready.clone().unwrap();
+    while Arc::strong_count(&ready) > 2 {
+        std::thread::yield_now();
+    }
+    users.give(|_| false);
+    assert_eq!(users.slabs.asked, 0);
+    assert!(users.slabs.empty() <= 1);
 }
