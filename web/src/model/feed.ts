@@ -256,7 +256,7 @@ export class Feed {
 
   /** Notes which rules were armed and which have ended since the last answer. */
   private noteRules(rules: Rule[], nowNs: number): void {
-    const armed = new Map(rules.filter((rule) => rule.state === "active").map((rule) => [keyOf(rule), rule]));
+    const armed = new Map(rules.filter(isInForce).map((rule) => [keyOf(rule), rule]));
     for (const one of this.happenings) {
       if (one.kind === "rule" && one.until === null && !armed.has(one.key)) one.until = nowNs / 1e9;
       armed.delete(one.key);
@@ -268,6 +268,11 @@ export class Feed {
     }
     this.happenings = this.happenings.slice(-200);
   }
+}
+
+/** Whether a rule applies now, or rests between the turns of its cycle. */
+export function isInForce(rule: Rule): boolean {
+  return rule.state === "active" || rule.state === "resting";
 }
 
 function keyOf(rule: Rule): string {

@@ -1,4 +1,4 @@
-import type { Feed } from "../model/feed";
+import { type Feed, isInForce } from "../model/feed";
 import { Histogram } from "../model/histogram";
 import { DEVICES, LAYERS, type Layer, type Statistic, written } from "../model/statistic";
 import { go, type Route } from "../route";
@@ -84,7 +84,7 @@ function Source({ layer, name, feed, shown }: { layer: Layer; name: string; feed
   const statistic: Statistic = { layer, metric: "latency", conditions: [`device=${name}`], by: "op" };
   const question = written(statistic);
   const { opsPerSecond, p99 } = lately(feed, layer, name);
-  const hasRule = feed.rules.some((rule) => rule.disk === name && rule.state === "active");
+  const hasRule = feed.rules.some((rule) => rule.disk === name && isInForce(rule));
   const show = (event: MouseEvent): void => {
     event.preventDefault();
     const options = new URLSearchParams();

@@ -3,7 +3,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";
-import type { Feed } from "../model/feed";
+import { type Feed, isInForce } from "../model/feed";
 import { Histogram } from "../model/histogram";
 import type { Layer } from "../model/statistic";
 import { LATELY, lately } from "../ui/rail";
@@ -137,7 +137,7 @@ function DiskFigures({ feed, name, y }: { feed: Feed; name: string; y: number })
     bars[place]! += count;
   });
   const most = Math.sqrt(Math.max(1, ...bars));
-  const rules = feed.rules.filter((rule) => rule.disk === name && rule.state === "active");
+  const rules = feed.rules.filter((rule) => rule.disk === name && isInForce(rule));
   return (
     <>
       <g class="spark">

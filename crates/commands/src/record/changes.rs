@@ -91,9 +91,9 @@ fn words(rule: &Rule) -> String {
         .map_or(String::new(), |name| format!(" '{name}'"));
     let state = match rule.state {
         RuleState::Waiting => " (waiting)",
-        RuleState::Resting => " (resting)",
         RuleState::Ended => " (ended)",
-        RuleState::Active | RuleState::Cleared => "",
+        // The turns of a cycle follow from its words; most of them fall between two looks.
+        RuleState::Active | RuleState::Resting | RuleState::Cleared => "",
     };
     format!("rule {}{name} {}{state}", rule.id, rule.rule)
 }

@@ -125,8 +125,8 @@ impl Rule {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
-    /// How long the rule hangs a zio from `charged` on: until its own end, or until it rests. An update may have begun
-    /// another cycle since; then the zio hangs until the end of the first turn.
+    /// How long the rule hangs a zio from `charged` on: until its own end, or until it rests. An update may have
+    /// begun another cycle since; then the zio hangs until the end of the first turn.
     pub(crate) fn hangs_for(&self, charged: Instant) -> Duration {
         let turn = self.turn(charged.max(self.cycle_from));
         match turn.map_or(self.ends, |turn| turn.end.min(self.ends)) {
@@ -143,15 +143,11 @@ impl Rule {
 
     /// Whether the rule has begun, has not ended, and does not rest.
     fn applies(&self, now: Instant) -> bool {
-        self.is_on(now) && !self.rests(now)
+        self.is_on(now) && self.turn(now).is_none_or(|turn| turn.contains(&now))
     }
 
     fn is_on(&self, now: Instant) -> bool {
         self.begins <= now && now < self.ends
-    }
-
-    fn rests(&self, now: Instant) -> bool {
-        self.is_on(now) && self.turn(now).is_some_and(|turn| !turn.contains(&now))
     }
 
     /// Whether the rule applies to `zio`, which counts as the operations `ops`. Counts the zio if it matches.
@@ -211,7 +207,7 @@ impl Rule {
             armed: self.armed,
             counted: self.counted,
             counted_from: self.counted_from,
-            rests: self.rests(now),
+            rests: self.is_on(now) && !self.applies(now),
             present: &self.present,
             past: self.past.as_deref(),
             backlog: served.max(passed),
