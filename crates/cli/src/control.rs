@@ -72,6 +72,29 @@ pub struct UpdateArgs {
     pub json: bool,
 }
 
+/// Renew the leases of rules, so that they go on
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A rule with a lease is cleared when the lease lapses, and the I/Os that it hangs
+go on. Over TCP a rule has a lease of 15 minutes if 'inject' gives it no other.
+Without --lease, each lease lasts from now on as long as it lasted before.
+
+Example: a rule that stays as long as someone renews it
+  dashpot inject c1t1d0 -D 10ms --name slow --lease 5m
+  dashpot renew slow")]
+pub struct RenewArgs {
+    /// The rules' ids or names
+    #[arg(value_name = "ID|NAME", required = true)]
+    pub targets: Vec<String>,
+    /// How long the leases last from now on [as long as before]
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(allow_hyphen_values = true)]
+    pub lease: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// List rules, how many I/Os each matched and held and, if it held none, why
 #[derive(Args, Debug)]
 #[command(after_help = "\

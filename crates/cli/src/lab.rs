@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use dashpot_rules::{
-    ApiAddress, DiskConfig, DiskInjection, Listen, parse_api, parse_disk, parse_disk_injection,
-    parse_listen, parse_name, parse_seed, parse_shards, parse_size,
+    ApiAddress, DiskConfig, DiskInjection, Listen, ParseError, parse_api, parse_disk,
+    parse_disk_injection, parse_listen, parse_name, parse_seed, parse_shards, parse_size,
 };
 
 use crate::BackgroundArgs;
@@ -20,7 +20,7 @@ pub struct LabArgs {
     #[arg(short = 'd', long = "disk", value_name = "DISK", value_parser = parse_disk)]
     pub disks: Vec<DiskConfig>,
     /// Arm a rule at the start: '[DISK] -D 10ms', see inject
-    #[arg(short = 'r', long = "rule", value_name = "RULE", value_parser = parse_disk_injection)]
+    #[arg(short = 'r', long = "rule", value_name = "RULE", value_parser = parse_rule)]
     #[arg(allow_hyphen_values = true)]
     pub rules: Vec<DiskInjection>,
     /// Let RAM disks be larger than the free memory
@@ -196,4 +196,11 @@ pub struct ServeArgs {
     /// The options that `run` and `serve` share.
     #[command(flatten)]
     pub service: ServiceArgs,
+}
+
+/// Parses a rule that is armed as long as its disk is served.
+fn parse_rule(text: &str) -> Result<DiskInjection, ParseError> {
+    let DiskInjection { disk, injection } = parse_disk_injection(text)?;
+    let injection = injection.unleased()?;
+    Ok(DiskInjection { disk, injection })
 }

@@ -168,8 +168,10 @@ fn request(injection: &Injection) -> Inject {
     });
     let with = injection.with.as_deref();
     let with = with.map_or_else(String::new, |with| format!(" --with {with}"));
+    let lease = injection.lease.map(|lease| format!(" --lease {lease}"));
+    let lease = lease.unwrap_or_default();
     Inject {
-        rule: format!("{all_of_first}{}{with}", delays.collect::<String>()),
+        rule: format!("{all_of_first}{}{with}{lease}", delays.collect::<String>()),
         name: injection.name.clone(),
         pool: None,
     }
@@ -190,6 +192,7 @@ mod tests {
             "-e EIO --mode floor",
             "-D 10ms --mode floor",
             "--bandwidth 1M",
+            "-D 10ms -D 25ms --lease 15m",
         ] {
             let typed = parse_injection(text).unwrap();
             let sent = request(&typed);

@@ -153,6 +153,7 @@ impl Instance {
         let mut answering = vec![
             tokio::spawn(api.serve(router, manners)),
             tokio::spawn(handover.serve(Arc::clone(&self.daemon))),
+            tokio::spawn(clear_lapsed(Arc::clone(&self.daemon))),
         ];
         if let Some((metrics, hosts)) = metrics {
             let router = metrics::router(DaemonMetrics(Arc::clone(&self.daemon)), hosts);
@@ -252,6 +253,11 @@ fn collector(server: &mut Server, lab: &Lab) -> anyhow::Result<Collector> {
             "--events {size}: no memory or no thread to keep I/Os; give less, or 0 to keep none"
         )
     })
+}
+
+/// Clears rules whose leases lapse.
+async fn clear_lapsed(daemon: Arc<Daemon>) {
+    daemon.clear_lapsed().await;
 }
 
 /// The rules of a lab, with the indices of their disks.

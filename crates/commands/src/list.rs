@@ -11,7 +11,7 @@ use dashpot_rules::short_time;
 use dashpot_sources::warn_of_failed;
 use dashpot_text::depth::depth_note;
 use dashpot_text::health::{overload_note, quota_note};
-use dashpot_text::rule::note;
+use dashpot_text::rule::{leased, note};
 use dashpot_text::table::{Column, Field, prose_within, table_of, time_or_dash};
 
 /// The columns of a rule. The rule's own text comes last, because it makes the widest column.
@@ -105,6 +105,7 @@ fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
     let notes = rules.iter().flat_map(|rule| {
         [
             note(rule),
+            leased(rule),
             counted(rule),
             overruns(rule),
             depth(rule, disks),

@@ -7,8 +7,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 use dashpot_cli::{
     AttachArgs, CheckArgs, ClearArgs, CompletionsArgs, CrashArgs, DetachArgs, DiffArgs,
     DmsetupArgs, DoctorArgs, GetArgs, InflightArgs, InjectArgs, InstallArgs, ListArgs, LoadArgs,
-    ManArgs, MountArgs, ProofArgs, RecordArgs, ResetArgs, ResumeArgs, RunArgs, ServeArgs, SetArgs,
-    StatsArgs, StatusArgs, StopArgs, SuspendArgs, TopArgs, UpdateArgs, ViewArgs, ZinjectArgs,
+    ManArgs, MountArgs, ProofArgs, RecordArgs, RenewArgs, ResetArgs, ResumeArgs, RunArgs,
+    ServeArgs, SetArgs, StatsArgs, StatusArgs, StopArgs, SuspendArgs, TopArgs, UpdateArgs,
+    ViewArgs, ZinjectArgs,
 };
 use dashpot_report::ReportKind;
 use dashpot_rules::{ApiAddress, parse_api, spelled};
@@ -87,6 +88,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     Inject(InjectArgs),
     Update(UpdateArgs),
+    Renew(RenewArgs),
     List(ListArgs),
     Proof(ProofArgs),
     Check(CheckArgs),

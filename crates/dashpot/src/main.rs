@@ -14,7 +14,7 @@ use clap::CommandFactory;
 use dashpot_api::Client;
 use dashpot_attach::attacher::become_attacher;
 use dashpot_attach::become_guard;
-use dashpot_cli::{InstallArgs, RecordCommand};
+use dashpot_cli::{InstallArgs, RecordArgs, RecordCommand};
 use dashpot_commands::{FAILED, become_command, become_init, become_keeper};
 use dashpot_export::complain;
 use dashpot_output::is_broken_pipe;
@@ -66,6 +66,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Sim(args) => return sim::sim(&args),
         Command::Status(args) => dashpot_commands::status(&client()?, &args)?,
         Command::Update(args) => dashpot_commands::update(&client()?, &args)?,
+        Command::Renew(args) => dashpot_commands::renew(&client()?, &args)?,
         Command::List(args) => dashpot_commands::list(&client()?, &args)?,
         Command::Check(args) => return dashpot_commands::check(&client()?, &args),
         Command::Proof(args) => return dashpot_commands::proof(&client()?, &args),
@@ -83,11 +84,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Report(kind) => reports::show(api.as_ref(), &kind)?,
         Command::Inflight(args) => dashpot_commands::inflight(api.as_ref(), &args)?,
         Command::Stats(args) => reports::stats(&args)?,
-        Command::Record(args) => match &args.command {
-            Some(RecordCommand::Cut(args)) => dashpot_commands::record::cut(args)?,
-            Some(RecordCommand::Show(args)) => dashpot_commands::record::show(args)?,
-            None => dashpot_commands::record::record(api.as_ref(), &args)?,
-        },
+        Command::Record(args) => record(api.as_ref(), &args)?,
         Command::Diff(args) => reports::diff(&args)?,
         Command::View(args) => dashpot_commands::view(&args)?,
         Command::Load(args) => dashpot_commands::load(&args)?,
@@ -101,6 +98,14 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Result<()> {
+    match &args.command {
+        Some(RecordCommand::Cut(args)) => dashpot_commands::record::cut(args),
+        Some(RecordCommand::Show(args)) => dashpot_commands::record::show(args),
+        None => dashpot_commands::record::record(api, args),
+    }
 }
 
 fn install(args: &InstallArgs) -> anyhow::Result<()> {

@@ -176,8 +176,9 @@ impl State<'_> {
             }
         };
         let DiskSpec { name, size, .. } = &self.disks[disk];
-        check_range(&parsed.injection, name, *size)?;
-        let plan = self.registry.plan(disk, parsed.injection, None);
+        let injection = parsed.injection.unleased()?;
+        check_range(&injection, name, *size)?;
+        let plan = self.registry.plan(disk, injection, None);
         let plan = plan.map_err(|refusal| ParseError::new(refusal.to_string()))?;
         let inject = plan.group().map(|group| Command::Inject {
             disk: DiskId(disk as u32),

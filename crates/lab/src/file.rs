@@ -153,7 +153,7 @@ pub(crate) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, Pa
     check_offset(&config)
         .and_then(|()| check_blocks(&config))
         .map_err(|error| misplaced(&error.to_string()))?;
-    let injections = section.list("rules", parse_injection)?;
+    let injections = section.list("rules", |words| parse_injection(words)?.unleased())?;
     Ok(LabDisk { config, injections })
 }
 

@@ -1,6 +1,7 @@
 //! Sentences about rules.
 
 use dashpot_api::{Rule, RuleState};
+use dashpot_rules::short_time;
 
 /// A line that shows a rule as the daemon parsed it, with a line feed at its end.
 pub fn understood(rule: &Rule) -> String {
@@ -11,10 +12,22 @@ pub fn understood(rule: &Rule) -> String {
     } else {
         format!(", shares lanes with rule {}", rule.group)
     };
+    let lease = rule.lapses_in_ns;
+    let lease = lease.map_or_else(String::new, |left| format!(", {}", lapses(left)));
     format!(
-        "rule {}{name} on {}: {}{group}\n",
+        "rule {}{name} on {}: {}{group}{lease}\n",
         rule.id, rule.disk, rule.rule
     )
+}
+
+/// When the lease of a rule lapses; `None` if it has none.
+pub fn leased(rule: &Rule) -> Option<String> {
+    let left = rule.lapses_in_ns?;
+    Some(format!("rule {}: {}", rule.id, lapses(left)))
+}
+
+fn lapses(left_ns: u64) -> String {
+    format!("its lease lapses in {}", short_time(left_ns))
 }
 
 /// How a message names some rules: `rule 3`, `rules 1, 2`.

@@ -13,9 +13,9 @@ use super::connection::Lease;
 use super::{Client, ClientError};
 use crate::types::{
     AttachmentFailed, By, Cleared, Clock, Crash, Crashed, DeviceIo, Disk, DiskLatency, Export,
-    FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Resumed, Rule,
-    RuleLatency, RulesReset, Seconds, SetTunables, Status, Stopped, Suspend, Suspended,
-    TunableValue, Txg, Update, Volume,
+    FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Renew,
+    Resumed, Rule, RuleLatency, RulesReset, Seconds, SetTunables, Status, Stopped, Suspend,
+    Suspended, TunableValue, Txg, Update, Volume,
 };
 
 /// The finished zios that a caller wants.
@@ -227,6 +227,15 @@ impl Client {
     /// Replaces the words of the rule with this id or name. Fails if several rules have this name.
     pub fn update(&self, key: &str, rule: &Update) -> Result<Vec<Rule>, ClientError> {
         self.send(Method::PATCH, &format!("/v1/rules/{}", segment(key)), rule)
+    }
+
+    /// Renews the leases of the rules with this id or name.
+    pub fn renew(&self, key: &str, lease: &Renew) -> Result<Vec<Rule>, ClientError> {
+        self.send(
+            Method::POST,
+            &format!("/v1/rules/{}/renew", segment(key)),
+            lease,
+        )
     }
 
     /// Clears the rules with this id or name. With `release`, the zios held by these rules complete at once.

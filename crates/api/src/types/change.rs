@@ -48,6 +48,15 @@ pub struct Update {
     pub rule: String,
 }
 
+/// Renews the lease of a rule.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Renew {
+    /// How long the lease lasts from now on; null for as long as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ns: Option<u64>,
+}
+
 /// Suspends a disk.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -36,8 +36,8 @@ pub use attachment::{
     Attachment, AttachmentFailed, FailAttachment, HandOver, HandedOver, MechanismWord,
 };
 pub use change::{
-    Cleared, Error, Failure, Inject, Resumed, RulesReset, Stopped, Suspend, Suspended, Update,
-    VersionInfo,
+    Cleared, Error, Failure, Inject, Renew, Resumed, RulesReset, Stopped, Suspend, Suspended,
+    Update, VersionInfo,
 };
 pub use crash::{
     ClientLoss, Crash, Crashed, KeepWord, LostTxg, LostWrite, PoolCrashed, ThenWord, WriteSum,

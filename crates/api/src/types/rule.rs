@@ -39,6 +39,9 @@ pub struct Rule {
     /// Time since that count began: since the rule was armed, or since an update changed the count.
     #[serde(default)]
     pub counting_ns: u64,
+    /// Time until the rule's lease lapses, and the rule is cleared; null if it has no lease.
+    #[serde(default)]
+    pub lapses_in_ns: Option<u64>,
     /// The rule's counters since it was armed, through all its updates.
     #[serde(flatten)]
     pub counters: RuleCounters,

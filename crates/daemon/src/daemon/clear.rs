@@ -141,7 +141,7 @@ impl Daemon {
         Ok(cleared)
     }
 
-    async fn clear_with(
+    pub(super) async fn clear_with(
         &self,
         registry: &mut MutexGuard<'_, Registry>,
         disk: usize,

@@ -5,6 +5,7 @@
 
 mod clear;
 mod events;
+mod lapse;
 mod pools;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,8 @@ pub struct Daemon {
     /// The rules that the daemon arms at the start and after a reset, with the indices of their disks.
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
+    /// Tells [`Daemon::clear_lapsed`] that a lease has begun or was renewed.
+    leases_changed: Notify,
     collector: Collector,
     answers: AnswerMemory,
     /// All zios that ended before this second are collected.
@@ -63,6 +66,7 @@ impl Daemon {
             uris,
             lab_rules,
             registry: Mutex::default(),
+            leases_changed: Notify::new(),
             answers: AnswerMemory::with_copies(collector.remembers_bytes()),
             collector,
             collected_to: Mutex::new(0),
@@ -311,13 +315,21 @@ impl Daemon {
         self.check_name(injection.name.as_deref())?;
         let rules = injection.rules.into_iter().map(|rule| self.fit(disk, rule));
         injection.rules = rules.collect::<Result<_, _>>()?;
-        let plan = registry.plan(disk, injection, pool)?;
+        let lease = injection.lease;
+        let mut plan = registry.plan(disk, injection, pool)?;
         let Some(group) = plan.group() else {
             return Ok(Vec::new());
         };
         let rules = plan.rules();
         let inject = |disk| Command::Inject { disk, group, rules };
         self.command(disk, inject).await?;
+        if let Some(lease) = lease {
+            let now = self.now();
+            plan.records
+                .iter_mut()
+                .for_each(|record| record.lease(lease, now));
+            self.leases_changed.notify_one();
+        }
         let armed = plan.records.clone();
         registry.commit(plan);
         Ok(armed)

@@ -29,6 +29,10 @@ pub struct Access {
     hosts: Hosts,
 }
 
+/// Marks a request that came over TCP.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remote;
+
 /// The names that a request over TCP may have as its host.
 #[derive(Clone, Debug)]
 pub struct Hosts {
@@ -146,6 +150,7 @@ pub(super) async fn guard(
         Err((StatusCode::UNAUTHORIZED, _)) if page::has(request.uri().path()) => {}
         Err((status, error)) => return refuse(status, error),
     }
+    request.extensions_mut().insert(Remote);
     // The handlers do not know the parameter with the token, and would refuse it as an unknown option.
     *request.uri_mut() = without_token(request.uri());
     next.run(request).await

@@ -69,6 +69,7 @@ use crate::{Refusal, RefusalKind};
         expect::rules,
         rules::lease,
         rules::update,
+        rules::renew,
         rules::clear,
         rules::clear_many,
         rules::reset,

@@ -63,6 +63,7 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
             get(rules::show).patch(rules::update).delete(rules::clear),
         )
         .route("/v1/rules/{rule}/latency", get(rules::latency))
+        .route("/v1/rules/{rule}/renew", post(rules::renew))
         .route("/v1/events", get(events::finished))
         .route("/v1/seconds", get(seconds::seconds))
         .route("/v1/reset", post(rules::reset))

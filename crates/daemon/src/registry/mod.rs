@@ -8,6 +8,7 @@ mod record;
 
 use std::collections::BTreeMap;
 
+use dashpot_engine::Instant;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_rules::{Injection, TypedRule};
 
@@ -17,6 +18,7 @@ use super::refusal::Refusal;
 
 pub use self::past::Gone;
 pub use self::record::Record;
+use self::record::Term;
 
 /// Rules that are about to be armed, together.
 #[derive(Clone, Debug)]
@@ -71,6 +73,7 @@ impl Registry {
             words: rule.words.clone(),
             pool: pool.map(str::to_owned),
             lanes: lanes(&rule.spec),
+            term: None,
             is_gone: false,
         };
         Ok(Plan {
@@ -98,6 +101,29 @@ impl Registry {
             record.words = rule.words;
             record.lanes = lanes(&rule.spec);
         }
+    }
+
+    /// Records when the lease of a rule lapses.
+    pub(super) fn set_term(&mut self, id: RuleId, term: Option<Term>) {
+        if let Some(record) = self.rules.get_mut(&id) {
+            record.term = term;
+        }
+    }
+
+    /// Ends the leases that have lapsed, and returns their rules.
+    pub(super) fn lapsed(&mut self, now: Instant) -> Vec<Record> {
+        let is_over = |record: &&mut Record| record.term.is_some_and(|term| term.lapses <= now);
+        let lapsed = self.rules.values_mut().filter(is_over).map(|record| {
+            record.term = None;
+            record.clone()
+        });
+        lapsed.collect()
+    }
+
+    /// When the next lease lapses.
+    pub(super) fn next_lapse(&self) -> Option<Instant> {
+        let terms = self.records().filter_map(|record| record.term);
+        terms.map(|term| term.lapses).min()
     }
 
     /// The memory that the rules use, and its bounds.

@@ -48,6 +48,7 @@ pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) 
         age_ns: age.as_nanos(),
         counted: rule.counted.0,
         counting_ns: at.since(rule.counted.1).as_nanos(),
+        lapses_in_ns: lapses_in(record, at),
         counters: counters(&rule.stats, rule.now, rule.backlog),
         since_update: since.map(|since| counters(&since.stats, since.now, rule.backlog)),
         why_nothing: why_nothing(rule, state),
@@ -56,6 +57,12 @@ pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) 
         depth: Depth::of(rule.depth),
         shard_load: load(Work::default()),
     }
+}
+
+/// How long the rule's lease still lasts.
+fn lapses_in(record: &Record, at: Instant) -> Option<u64> {
+    let term = record.term.filter(|_| !record.is_gone)?;
+    Some(term.lapses.since(at).as_nanos())
 }
 
 fn state_at(rule: &RuleSnapshot, age: Duration) -> RuleState {

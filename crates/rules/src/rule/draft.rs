@@ -25,6 +25,7 @@ pub struct RuleDraft {
     pub(super) mode: Option<ModeWord>,
     pub(super) with: Option<String>,
     pub(super) name: Option<String>,
+    pub(super) lease: Option<Duration>,
     pub(super) lasts: Option<Duration>,
     pub(super) after: Option<Duration>,
     pub(super) cycle: Option<(Duration, Duration)>,
@@ -70,6 +71,7 @@ impl RuleDraft {
             rules,
             name: self.name.clone(),
             with: self.with.clone(),
+            lease: self.lease,
         })
     }
 

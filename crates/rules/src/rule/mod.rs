@@ -8,6 +8,7 @@ mod option;
 mod text;
 mod words;
 
+use dashpot_engine::Duration;
 use dashpot_engine::inject::{Effect, RuleSpec};
 
 pub use clients::ClientNames;
@@ -41,6 +42,8 @@ pub struct Injection {
     pub name: Option<String>,
     /// The id or the name of the rule whose group the new rules join.
     pub with: Option<String>,
+    /// How long the rules last if nobody renews them; `None` for ever.
+    pub lease: Option<Duration>,
 }
 
 /// An injection with its disk, as `-r` takes it.
@@ -52,11 +55,21 @@ pub struct DiskInjection {
 }
 
 impl Injection {
+    /// The injection, for a holder that arms its rules for as long as it exists. Refuses a lease.
+    pub fn unleased(self) -> Result<Injection, ParseError> {
+        match self.lease {
+            None => Ok(self),
+            Some(_) => Err(ParseError::new(
+                "the rule lasts as long as what arms it, without a lease: leave --lease out",
+            )),
+        }
+    }
+
     /// The injection's only rule, which is to replace another rule. Refuses an injection of several rules.
     pub fn replacement(mut self) -> Result<TypedRule, ParseError> {
-        if self.name.is_some() || self.with.is_some() {
+        if self.name.is_some() || self.with.is_some() || self.lease.is_some() {
             return Err(ParseError::new(
-                "an update keeps the rule's name and group: leave --name and --with out",
+                "an update keeps the rule's name, group and lease: leave --name, --with and --lease out",
             ));
         }
         match (self.rules.pop(), self.rules.is_empty()) {

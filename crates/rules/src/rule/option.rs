@@ -71,7 +71,7 @@ const PLAIN: RuleOption = RuleOption {
 };
 
 /// All options, in the order in which help lists them.
-pub static RULE_OPTIONS: [RuleOption; 19] = [
+pub static RULE_OPTIONS: [RuleOption; 20] = [
     RuleOption {
         id: "delays",
         short: Some('D'),
@@ -246,6 +246,14 @@ pub static RULE_OPTIONS: [RuleOption; 19] = [
         value_name: Some("TIME"),
         help: "Begin each turn of a cycle up to this much later",
         set: |draft, value| parse_span(value).map(|span| draft.jitter = Some(span)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "lease",
+        long: Some("lease"),
+        value_name: Some("TIME"),
+        help: "Clear it after this time, unless 'renew' comes first",
+        set: |draft, value| parse_span(value).map(|span| draft.lease = Some(span)),
         ..PLAIN
     },
 ];

@@ -143,7 +143,12 @@ fn an_update_replaces_one_rule_and_nothing_else() {
         replacement("-D 20ms:1"),
         Ok("-D 20ms:1 -T read,write,zero".to_owned())
     );
-    for text in ["-D 20ms -D 30ms", "-D 20ms --name a", "-D 20ms --with 1"] {
+    for text in [
+        "-D 20ms -D 30ms",
+        "-D 20ms --name a",
+        "-D 20ms --with 1",
+        "-D 20ms --lease 1m",
+    ] {
         assert!(replacement(text).is_err(), "{text}");
     }
 }

@@ -70,7 +70,8 @@ impl Sim {
 
     /// Parses the words of a rule, and checks that its range begins on the disk.
     fn checked(&self, disk: usize, words: &str) -> Result<Injection, String> {
-        let injection = parse_injection(words).map_err(|error| error.to_string())?;
+        let injection = parse_injection(words).and_then(Injection::unleased);
+        let injection = injection.map_err(|error| error.to_string())?;
         let disk = &self.scenario().disks[disk];
         check_range(&injection, &disk.name, disk.size).map_err(|error| error.to_string())?;
         Ok(injection)

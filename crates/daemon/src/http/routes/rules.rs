@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use dashpot_api::{Cleared, Error, Failure, Inject, Rule, RuleLatency, RulesReset, Update};
-use dashpot_engine::Release;
+use axum::{Extension, Json};
+use dashpot_api::{Cleared, Error, Failure, Inject, Renew, Rule, RuleLatency, RulesReset, Update};
+use dashpot_engine::{Duration, Release};
 use dashpot_export::DiskSnapshot;
 use dashpot_rules::{Injection, parse_injection, parse_name};
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use utoipa::IntoParams;
 
 use super::to_the_end;
 use crate::answers::AnswerBuilder;
+use crate::http::access::Remote;
 use crate::http::charged::{HeapSize, JsonAnswer};
 use crate::http::error::{Body, Name, Options};
 use crate::http::lease::Lease;
@@ -142,7 +143,8 @@ pub(crate) async fn latency(
     making.json(&rules).map(JsonAnswer)
 }
 
-/// Arms rules on a disk: all of them, or none. The answer shows the rules as the daemon parsed them.
+/// Arms rules on a disk: all of them, or none. The answer shows the rules as the daemon parsed them. Over TCP
+/// rules without `--lease` get a lease of 15 minutes, because a caller elsewhere may never come back.
 #[utoipa::path(post, path = "/v1/disks/{disk}/rules", operation_id = "inject", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,
@@ -157,11 +159,15 @@ pub(crate) async fn latency(
 pub(crate) async fn inject(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
+    remote: Option<Extension<Remote>>,
     mut making: AnswerBuilder,
     Body(request): Body<Inject>,
 ) -> Result<(StatusCode, JsonAnswer), Refusal> {
     let pool = request.pool.clone();
-    let injection = injection(request)?;
+    let mut injection = injection(request)?;
+    if remote.is_some() {
+        injection.lease.get_or_insert(DEFAULT_LEASE);
+    }
     making.reserve(CHANGE_MAX)?;
     let rules = to_the_end(async move {
         let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
@@ -192,7 +198,7 @@ pub(crate) async fn lease(
     Body(request): Body<Inject>,
 ) -> Result<Response, Refusal> {
     let pool = request.pool.clone();
-    let injection = injection(request)?;
+    let injection = injection(request)?.unleased()?;
     making.reserve(CHANGE_MAX)?;
     // The lease is made right after the rules, so that dropping it clears the rules if the client hangs up
     // before the answer.
@@ -233,6 +239,35 @@ pub(crate) async fn update(
         making.json(&rules)
     });
     rules.await.map(JsonAnswer)
+}
+
+/// Renews the leases of the rules with an id or a name, from now on. A rule without a lease gets one if the
+/// request says how long it lasts.
+#[utoipa::path(post, path = "/v1/rules/{rule}/renew", operation_id = "renew_rule", tag = "rules",
+    params(("rule" = String, Path)),
+    request_body = Renew,
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rules, with their new leases."),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+        (status = 422, body = Error),
+    ))]
+pub(crate) async fn renew(
+    State(daemon): State<Arc<Daemon>>,
+    Name(key): Name,
+    mut making: AnswerBuilder,
+    Body(request): Body<Renew>,
+) -> Result<JsonAnswer, Refusal> {
+    if request.lease_ns == Some(0) {
+        let error = "lease_ns is 0: the lease would lapse at once";
+        return Err(Refusal::new(RefusalKind::Unprocessable, error)
+            .remedy("give a time, or clear the rule"));
+    }
+    making.reserve(CHANGE_MAX)?;
+    let lease = request.lease_ns.map(Duration::from_nanos);
+    let records = daemon.renew(&key, lease).await?;
+    let rules = views(&daemon, &records, &mut making).await?;
+    making.json(&rules).map(JsonAnswer)
 }
 
 /// Removes the rules with an id or a name.
@@ -432,6 +467,8 @@ fn charged<T: HeapSize>(
     rules.map(charge).collect()
 }
 
+/// The lease of a rule that is armed over TCP, unless its words give it another.
+const DEFAULT_LEASE: Duration = Duration::from_secs(15 * 60);
 /// More bytes than an answer with 1,024 rules takes.
 const CHANGE_MAX: usize = 4 << 20;
 /// More bytes than an answer with 4,096 rules takes.
