@@ -1,7 +1,7 @@
 //! The bounds on the memory of all rules together. The parsers in `dashpot_rules` bound the lengths of
 //! globs and names, and the engine bounds the rules of one disk.
 
-use dashpot_engine::inject::{Effect, RuleSpec};
+use dashpot_engine::inject::RuleSpec;
 
 use super::refusal::Refusal;
 
@@ -35,12 +35,7 @@ impl RulesHeld {
 
 /// The lanes that the engine keeps for a rule.
 pub(super) fn lanes(spec: &RuleSpec) -> u64 {
-    match spec.effect {
-        Effect::Delay {
-            lanes: Some(lanes), ..
-        } => lanes.into(),
-        _ => 0,
-    }
+    spec.lanes().unwrap_or(0).into()
 }
 
 /// Refuses rules beyond the bound.

@@ -1,5 +1,6 @@
 //! The inputs and the actions of the engine: two closed enums.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -115,7 +116,7 @@ pub enum Command {
     /// Replaces the specification of a rule. The rule keeps its counters. If the new specification has fewer
     /// lanes, only the lanes that remain keep their bookings. The count of zios towards the rule's limit
     /// restarts from zero.
-    Update(RuleId, RuleSpec),
+    Update(RuleId, Box<RuleSpec>),
     /// Removes rules.
     Clear {
         /// The rules to remove.

@@ -85,9 +85,7 @@ impl Disk {
 
     /// Applies the rules to a zio, as of the moment `since`, then begins its hold or the store's work.
     fn issue(&mut self, flight: &mut Flight, since: Instant, ctx: &mut Context<'_>) {
-        if !self.charge(flight, since, ctx) {
-            return;
-        }
+        self.charge(flight, since, ctx);
         match flight.hold_before {
             Some(until) => {
                 flight.state = State::HeldBefore;
@@ -97,27 +95,25 @@ impl Disk {
         }
     }
 
-    /// Applies the rules to a zio. Returns false if the zio has failed at once and is complete.
-    fn charge(&mut self, flight: &mut Flight, since: Instant, ctx: &mut Context<'_>) -> bool {
+    fn charge(&mut self, flight: &mut Flight, since: Instant, ctx: &mut Context<'_>) {
         self.active += 1;
         flight.order = ctx.deadlines.next_order();
         (flight.issued, flight.charged) = (since, since);
         let ops = flight.zio.ops();
-        let fails = self.injector.charge(ctx.now, flight, ops).is_some();
+        self.injector.charge(ctx.now, flight, ops);
         self.injector.uncount_beaten(flight);
-        if fails {
-            flight.target = since;
-            flight.store_done = since;
-            self.complete(flight, flight.outcome, ctx);
-        }
-        !fails
     }
 
-    /// Asks the store to work on a zio. A zio that must book a transfer wakes at its target, even if the
+    /// Asks the store to work on a zio, unless the zio fails without that work. A zio that must book a transfer wakes at its target, even if the
     /// store is not done by then, so that transfers are booked in the order of the targets.
     fn start(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         let meant = flight.hold_before.unwrap_or(flight.charged);
         flight.late_before = ctx.now.since(meant);
+        if flight.skips_store {
+            flight.store_done = ctx.now;
+            self.complete(flight, flight.outcome, ctx);
+            return;
+        }
         flight.state = State::Store;
         flight.started = ctx.now;
         if flight.owes_transfer() {
@@ -382,9 +378,8 @@ impl Disk {
             let Some((id, ())) = self.lines.pop_front(&mut self.suspended) else {
                 return true;
             };
-            if let Some(flight) = flights.get_mut(id)
-                && self.charge(flight, ctx.now, ctx)
-            {
+            if let Some(flight) = flights.get_mut(id) {
+                self.charge(flight, ctx.now, ctx);
                 flight.state = State::HeldBefore;
                 flight.wake_as_scheduled(ctx.now, ctx.deadlines);
             }

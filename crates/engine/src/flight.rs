@@ -74,6 +74,8 @@ pub(crate) struct Flight {
     /// When the store finished. During the flush of a FUA write, when the write ended.
     pub(crate) store_done: Instant,
     pub(crate) outcome: Outcome,
+    /// Whether the zio fails without the store's work.
+    pub(crate) skips_store: bool,
     /// Whether the zio is a FUA write whose flush has begun.
     pub(crate) flushing: bool,
     /// Whether a command ended a rule's hold early.
@@ -103,6 +105,7 @@ impl Flight {
             worked: Duration::ZERO,
             store_done: Instant::ZERO,
             outcome: Ok(()),
+            skips_store: false,
             flushing: false,
             cut_short: false,
         }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-use dashpot_engine::inject::{Count, Effect, GroupId, Mode, RuleId, RuleSpec, Service};
+use dashpot_engine::inject::{Count, Delay, Effect, GroupId, Mode, RuleId, RuleSpec, Service};
 use dashpot_engine::{Answer, Command, Duration, Errno, Op, OpSet};
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{
@@ -157,10 +157,10 @@ fn sync_rule(effect: Effect) -> RuleSpec {
 }
 
 fn delay(service: Duration) -> RuleSpec {
-    sync_rule(Effect::Delay {
+    sync_rule(Effect::Delay(Delay {
         service: Service::Constant(service),
         lanes: None,
-    })
+    }))
 }
 
 #[test]
@@ -195,6 +195,7 @@ fn calls_fail_as_ruled() {
     let fail = sync_rule(Effect::Fail {
         errno: Errno::NoSpc,
         work: false,
+        delay: None,
     });
     let count = Count::first(2);
     served.inject(0, RuleSpec { count, ..fail });

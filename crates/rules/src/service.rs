@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::Duration;
-use dashpot_engine::inject::{LANES_MAX, QuantileTable, Service};
+use dashpot_engine::inject::{Delay, LANES_MAX, QuantileTable, Service};
 
 use super::ParseError;
 use super::decimal::Decimal;
@@ -13,24 +13,21 @@ use super::duration::parse_duration;
 
 /// The value of one option `-D`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Delay {
-    /// The service time.
-    pub service: Service,
+pub(crate) struct TypedDelay {
+    pub delay: Delay,
     /// The words of the service time. They are kept because a quantile table cannot be turned back into
     /// words.
     pub words: String,
-    /// How many zios are served at the same time; `None` for any number.
-    pub lanes: Option<u32>,
 }
 
 /// Parses a service time, and lanes after a colon.
-pub(crate) fn parse_delay(text: &str) -> Result<Delay, ParseError> {
+pub(crate) fn parse_delay(text: &str) -> Result<TypedDelay, ParseError> {
     let Some((service, lanes)) = text.rsplit_once(':') else {
         let (service, words) = parse_service(text)?;
-        return Ok(Delay {
-            service,
+        let lanes = None;
+        return Ok(TypedDelay {
+            delay: Delay { service, lanes },
             words,
-            lanes: None,
         });
     };
     if Decimal::parse(service).is_some() {
@@ -40,10 +37,9 @@ pub(crate) fn parse_delay(text: &str) -> Result<Delay, ParseError> {
     }
     let (service, words) = parse_service(service)?;
     let lanes = Some(parse_lanes(lanes, text)?);
-    Ok(Delay {
-        service,
+    Ok(TypedDelay {
+        delay: Delay { service, lanes },
         words,
-        lanes,
     })
 }
 
@@ -207,7 +203,7 @@ mod tests {
             ("10ms:1", Some(1)),
             ("10ms:65534", Some(65_534)),
         ] {
-            let delay = parse_delay(text).unwrap();
+            let delay = parse_delay(text).unwrap().delay;
             assert_eq!((&delay.service, delay.lanes), (&ten, lanes), "{text}");
         }
     }
@@ -230,7 +226,7 @@ mod tests {
             ),
             ("p100=7ms", [(1, 7_000), (50, 7_000), (99, 7_000)]),
         ] {
-            let delay = parse_delay(text).unwrap();
+            let delay = parse_delay(text).unwrap().delay;
             for (percent, us) in points_us {
                 let off = quantile(&delay, percent).as_nanos().abs_diff(us * 1_000);
                 assert!(off <= us, "{text}: p{percent} is off by {off} ns");
@@ -246,9 +242,10 @@ mod tests {
             ("lognormal=10ms..0.03s", "lognormal=10ms..30ms"),
             ("p50=1000us,p99.9=30ms", "p50=1ms,p99.9=30ms"),
         ] {
-            let delay = parse_delay(text).unwrap();
-            assert_eq!(delay.words, words);
-            assert_eq!(parse_delay(words).unwrap().service, delay.service);
+            let typed = parse_delay(text).unwrap();
+            assert_eq!(typed.words, words);
+            let again = parse_delay(words).unwrap().delay;
+            assert_eq!(again.service, typed.delay.service);
         }
     }
 

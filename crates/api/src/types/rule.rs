@@ -1,6 +1,6 @@
 //! A rule, as the daemon parsed it, and its counters.
 
-use dashpot_engine::inject::{Cycle, Effect, Mode, RuleSpec, Service};
+use dashpot_engine::inject::{Cycle, Effect, Mode, RuleSpec};
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
 use dashpot_rules::call_names;
 use serde::{Deserialize, Serialize};
@@ -232,16 +232,11 @@ impl Rule {
 impl RuleFields {
     /// The parts of a rule.
     pub fn of(spec: &RuleSpec) -> RuleFields {
-        let (delay_ns, lanes) = match &spec.effect {
-            Effect::Delay { service, lanes } => {
-                (Some(Service::nominal(service).as_nanos()), *lanes)
-            }
-            _ => (None, None),
-        };
+        let delay = spec.effect.delay();
         RuleFields {
             effect: RuleEffect::of(&spec.effect),
-            delay_ns,
-            lanes,
+            delay_ns: delay.map(|delay| delay.service.nominal().as_nanos()),
+            lanes: spec.lanes(),
             errno: errno_name(&spec.effect),
             bandwidth_bytes: spec.bandwidth,
             ops: op_words(spec.ops),
@@ -281,7 +276,7 @@ fn errno_name(effect: &Effect) -> Option<String> {
 impl RuleEffect {
     fn of(effect: &Effect) -> RuleEffect {
         match effect {
-            Effect::Delay { .. } => RuleEffect::Delay,
+            Effect::Delay(_) => RuleEffect::Delay,
             Effect::Fail { .. } => RuleEffect::Error,
             Effect::Hang => RuleEffect::Hang,
             Effect::Pass => RuleEffect::Bandwidth,

@@ -231,7 +231,7 @@ impl Daemon {
         let record = registry.find_one(key)?;
         let rule = self.fit(record.disk, rule)?;
         registry.check_replacement(record.id, &rule)?;
-        let update = Command::Update(record.id, rule.spec.clone());
+        let update = Command::Update(record.id, Box::new(rule.spec.clone()));
         self.command(record.disk, |_| update).await?;
         let words = rule.words.clone();
         registry.replace(record.id, rule);

@@ -19,7 +19,7 @@ impl Engine {
     pub(super) fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
         let answer = match command {
             Command::Inject { disk, group, rules } => self.inject(disk, group, rules),
-            Command::Update(rule, spec) => self.update(rule, spec, actions),
+            Command::Update(rule, spec) => self.update(rule, *spec, actions),
             Command::Clear { target, release } => self.clear(target, release, actions),
             Command::Suspend { disk, lasts, now } => {
                 match self.suspend(id, disk, lasts, now, actions) {

@@ -16,11 +16,11 @@ pub(crate) struct BookingId(u32);
 /// The rule's effect on the zio of a booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Holds the zio. If there is a lane, the lane serves the zio.
-    Delay { lane: Option<u32> },
+    /// Holds the zio. If there is a lane, the lane serves the zio. Afterwards, the zio may fail.
+    Delay { lane: Option<u32>, fails: bool },
     /// Holds the zio until the rule ends, which may be never.
     Hang,
-    /// Fails the zio.
+    /// Fails the zio at once.
     Fail,
     /// Sends the zio through the disk's bandwidth only.
     Pass,
@@ -64,7 +64,7 @@ impl Booking {
     /// Takes the booking out of its lane. The booking keeps its times.
     pub(crate) fn leave_lane(&mut self) {
         match &mut self.kind {
-            Kind::Delay { lane } => *lane = None,
+            Kind::Delay { lane, .. } => *lane = None,
             Kind::Transfer { queued } => *queued = false,
             Kind::Hang | Kind::Fail | Kind::Pass => {}
         }

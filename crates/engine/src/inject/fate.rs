@@ -48,13 +48,11 @@ impl Injector {
             Fate::Failed => stats.failed += 1,
             Fate::Overrun => stats.overrun += 1,
             Fate::Beaten => stats.count_beaten(winner_over(booking, flight)),
-            Fate::Held => {
-                stats.held += 1;
-                if !flight.cut_short {
-                    let (late, ended) = lateness_of(booking, flight, offered);
-                    stats.count_hold(service, late, stops.explain(late, ended));
-                }
-            }
+            Fate::Held => stats.held += 1,
+        }
+        if was_held(booking, flight) && !flight.cut_short {
+            let (late, ended) = lateness_of(booking, flight, offered);
+            stats.count_hold(service, late, stops.explain(late, ended));
         }
     }
 
@@ -84,7 +82,9 @@ impl Injector {
                     counts.stats.count_beaten(winner);
                 }
             }
-            if let Kind::Delay { lane: Some(lane) } = booking.kind
+            if let Kind::Delay {
+                lane: Some(lane), ..
+            } = booking.kind
                 && gap
             {
                 gaps.lanes.push((booking.rule, lane));
@@ -168,7 +168,9 @@ impl Injector {
     fn close(&mut self, now: Instant, id: BookingId) -> bool {
         let booking = self.bookings.get(id);
         let gap = match booking.kind {
-            Kind::Delay { lane: Some(lane) } => self.leave_lane(booking.rule, lane, now, id),
+            Kind::Delay {
+                lane: Some(lane), ..
+            } => self.leave_lane(booking.rule, lane, now, id),
             Kind::Transfer { queued: true } => self.bandwidth.leave(id, now, &mut self.bookings),
             _ => false,
         };
@@ -260,11 +262,19 @@ enum Fate {
 
 fn fate(booking: &Booking, flight: &Flight) -> Fate {
     match (booking.kind, booking.mode) {
-        (Kind::Fail, _) => Fate::Failed,
-        (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => Fate::Held,
+        (Kind::Fail | Kind::Delay { fails: true, .. }, _) => Fate::Failed,
         _ if !decides(booking, flight) => Fate::Beaten,
-        _ if flight.store_done < flight.target || flight.before_only => Fate::Held,
+        _ if was_held(booking, flight) => Fate::Held,
         _ => Fate::Overrun,
+    }
+}
+
+/// Whether the booking, if it decides its zio, has made the zio wait.
+fn was_held(booking: &Booking, flight: &Flight) -> bool {
+    match (booking.kind, booking.mode) {
+        (Kind::Fail, _) => false,
+        (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => true,
+        _ => flight.store_done < flight.target || flight.before_only,
     }
 }
 

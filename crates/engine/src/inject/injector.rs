@@ -7,14 +7,14 @@ use alloc::vec::Vec;
 use super::bandwidth::{Bandwidth, transfer_time};
 use super::booking::{Booking, BookingId, Bookings, Kind};
 use super::lane::Lanes;
-use super::rule::{Rule, lane_count};
+use super::rule::Rule;
 use super::spec::{Effect, Mode, RuleId, RuleSpec};
 use crate::client::Clients;
 use crate::flight::{Flight, Transfer};
 use crate::stats::RuleView;
 use crate::stops::Stops;
 use crate::time::{Duration, Instant};
-use crate::zio::{Errno, OpSet, ZioId};
+use crate::zio::{OpSet, ZioId};
 
 /// The rules of one disk and all their bookings.
 #[derive(Debug, Default)]
@@ -45,30 +45,24 @@ struct Candidate {
 }
 
 impl Injector {
-    /// Applies the rules to a zio that is charged at `flight.charged`, and books their holds. Returns an
-    /// error if the zio fails without the store's work.
-    pub(crate) fn charge(
-        &mut self,
-        now: Instant,
-        flight: &mut Flight,
-        ops: OpSet,
-    ) -> Option<Errno> {
+    /// Applies the rules to a zio that is charged at `flight.charged`, and books their holds.
+    pub(crate) fn charge(&mut self, now: Instant, flight: &mut Flight, ops: OpSet) {
         if self.rules.is_empty() {
             flight.target = flight.charged;
-            return None;
+            return;
         }
         if self.faults > 0
             && let Some(rule) = self.find_fault(now, flight, ops)
         {
             self.preempt(rule, now, flight, ops);
-            return self.fault(rule, flight);
-        }
-        self.choose(now, flight, ops);
-        for at in 0..self.soonest.len() {
-            self.book(self.soonest[at].rule, flight);
+            self.fault(rule, flight);
+        } else {
+            self.choose(now, flight, ops);
+            for at in 0..self.soonest.len() {
+                self.book(self.soonest[at].rule, flight);
+            }
         }
         self.schedule(flight);
-        None
     }
 
     /// The first rule that makes the zio fail or hang.
@@ -93,17 +87,20 @@ impl Injector {
         }
     }
 
-    fn fault(&mut self, rule: usize, flight: &mut Flight) -> Option<Errno> {
-        let Effect::Fail { errno, work } = self.rules[rule].spec.effect else {
-            let lasts = self.rules[rule].hangs_for(flight.charged);
-            self.promise(rule, flight, Kind::Hang, flight.charged, lasts);
-            self.schedule(flight);
-            return None;
+    fn fault(&mut self, index: usize, flight: &mut Flight) {
+        let rule = &self.rules[index];
+        let Effect::Fail { errno, work, .. } = rule.spec.effect else {
+            let lasts = rule.hangs_for(flight.charged);
+            self.promise(index, flight, Kind::Hang, flight.charged, lasts);
+            return;
         };
-        self.promise(rule, flight, Kind::Fail, flight.charged, Duration::ZERO);
-        self.schedule(flight);
         flight.outcome = Err(errno);
-        (!work).then_some(errno)
+        flight.skips_store = !work;
+        if rule.spec.effect.delay().is_some() {
+            self.book(index, flight);
+        } else {
+            self.promise(index, flight, Kind::Fail, flight.charged, Duration::ZERO);
+        }
     }
 
     /// Finds for each group the rule that would finish the zio soonest. The older rule wins a tie.
@@ -156,17 +153,21 @@ impl Injector {
     /// Books the rule's soonest lane for the zio or, if the rule has no lanes, only a time.
     fn book(&mut self, index: usize, flight: &mut Flight) {
         let rule = &mut self.rules[index];
-        let Effect::Delay { service, .. } = &rule.spec.effect else {
+        let Some(delay) = rule.spec.effect.delay() else {
             return;
         };
-        let service = service.sample(&mut rule.random);
+        let service = delay.service.sample(&mut rule.random);
+        let fails = rule.is_fault();
         let Some(lanes) = &rule.lanes else {
-            let kind = Kind::Delay { lane: None };
+            let kind = Kind::Delay { lane: None, fails };
             self.promise(index, flight, kind, flight.charged, service);
             return;
         };
         let (lane, start) = (lanes.soonest(), lanes.free_at().max(flight.charged));
-        let kind = Kind::Delay { lane: Some(lane) };
+        let kind = Kind::Delay {
+            lane: Some(lane),
+            fails,
+        };
         let id = self.promise(index, flight, kind, start, service);
         if let Some(lanes) = &mut self.rules[index].lanes {
             lanes.push(lane, id, &mut self.bookings);
@@ -192,7 +193,7 @@ impl Injector {
             version: rule.version,
             zio: flight.zio.id,
             kind,
-            mode: rule.spec.mode,
+            mode: rule.spec.hold_mode(),
             issued: flight.charged,
             start,
             service,
@@ -305,7 +306,7 @@ impl Injector {
             return moved;
         };
         let rule = &mut self.rules[index];
-        match (&mut rule.lanes, lane_count(&spec)) {
+        match (&mut rule.lanes, spec.lanes()) {
             (Some(lanes), Some(count)) => {
                 lanes.shrink(count, &mut self.bookings);
                 lanes.grow(count);
@@ -419,7 +420,7 @@ impl Injector {
             None => (None, None),
             Some(booking) if booking.next_of_zio.is_some() => self.decision_of_many(flight),
             Some(booking) => match booking.kind {
-                Kind::Delay { lane } => (Some(booking.rule), lane),
+                Kind::Delay { lane, .. } => (Some(booking.rule), lane),
                 Kind::Hang | Kind::Fail => (Some(booking.rule), None),
                 Kind::Pass | Kind::Transfer { .. } => (None, None),
             },
@@ -433,7 +434,7 @@ impl Injector {
         let of_rule = |booking: &&Booking| Some(booking.rule) == rule;
         let booking = self.bookings.of_zio(flight.bookings).find(of_rule);
         let lane = booking.and_then(|booking| match booking.kind {
-            Kind::Delay { lane } => lane,
+            Kind::Delay { lane, .. } => lane,
             _ => None,
         });
         (rule, lane)

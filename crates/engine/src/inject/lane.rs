@@ -239,7 +239,10 @@ mod tests {
             rule: RuleId(1),
             version: 0,
             zio: ZioId(zio),
-            kind: Kind::Delay { lane: Some(0) },
+            kind: Kind::Delay {
+                lane: Some(0),
+                fails: false,
+            },
             mode: Mode::Floor,
             issued: at(0),
             start: at(u64::from(zio) * 10),

@@ -15,5 +15,7 @@ pub(crate) use fate::Gaps;
 pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;
 pub use service::{QuantileError, QuantileTable, Service};
-pub use spec::{Count, Effect, GroupId, LANES_MAX, Mode, RULES_MAX, RuleId, RuleSpec, SpecError};
+pub use spec::{
+    Count, Delay, Effect, GroupId, LANES_MAX, Mode, RULES_MAX, RuleId, RuleSpec, SpecError,
+};
 pub use when::{Cycle, CycleError, When};

@@ -58,7 +58,7 @@ impl Rule {
             id,
             group,
             leader: 0,
-            lanes: lane_count(&spec).map(Lanes::new),
+            lanes: spec.lanes().map(Lanes::new),
             version: 0,
             present: RuleCounts::default(),
             past: None,
@@ -103,10 +103,8 @@ impl Rule {
             .when
             .lasts
             .map_or(Instant::NEVER, |lasts| self.begins + lasts);
-        self.nominal = match &self.spec.effect {
-            Effect::Delay { service, .. } => service.nominal(),
-            _ => Duration::ZERO,
-        };
+        let delay = self.spec.effect.delay();
+        self.nominal = delay.map_or(Duration::ZERO, |delay| delay.service.nominal());
         self.find_clients(clients);
     }
 
@@ -212,14 +210,6 @@ impl Rule {
             past: self.past.as_deref(),
             backlog: served.max(passed),
         }
-    }
-}
-
-/// The number of lanes that a specification asks for.
-pub(crate) fn lane_count(spec: &RuleSpec) -> Option<u32> {
-    match spec.effect {
-        Effect::Delay { lanes, .. } => lanes,
-        _ => None,
     }
 }
 

@@ -50,23 +50,40 @@ pub struct RuleSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Holds a zio.
-    Delay {
-        /// How long a lane serves the zio.
-        service: Service,
-        /// The maximum number of zios that are served at a time; `None` for no maximum.
-        lanes: Option<u32>,
-    },
+    Delay(Delay),
     /// Fails a zio.
     Fail {
         /// The error.
         errno: Errno,
         /// Whether the store still does the work (zinject's `io`), or is not asked.
         work: bool,
+        /// The hold before the zio fails; `None` if it fails at once.
+        delay: Option<Delay>,
     },
     /// Holds a zio until the rule ends, or until a command releases the zio.
     Hang,
     /// Has no effect of its own, so only the rule's bandwidth slows zios down.
     Pass,
+}
+
+/// The hold of one zio.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delay {
+    /// How long a lane serves the zio.
+    pub service: Service,
+    /// The maximum number of zios that are served at a time; `None` for no maximum.
+    pub lanes: Option<u32>,
+}
+
+impl Effect {
+    /// The hold that the effect gives a zio.
+    pub fn delay(&self) -> Option<&Delay> {
+        match self {
+            Effect::Delay(delay) => Some(delay),
+            Effect::Fail { delay, .. } => delay.as_ref(),
+            Effect::Hang | Effect::Pass => None,
+        }
+    }
 }
 
 /// The matching zios that a rule injects into, by their number: after the first `skip`, every `every`th, and of
@@ -192,17 +209,30 @@ impl RuleSpec {
 
     /// A constant delay.
     pub fn delay(service: Duration, lanes: Option<u32>) -> RuleSpec {
-        RuleSpec::new(Effect::Delay {
+        RuleSpec::new(Effect::Delay(Delay {
             service: Service::Constant(service),
             lanes,
-        })
+        }))
+    }
+
+    /// The maximum number of zios that the rule serves at a time; `None` for no maximum.
+    pub fn lanes(&self) -> Option<u32> {
+        self.effect.delay()?.lanes
+    }
+
+    /// Whether the rule holds a zio before or after the store's work. If the zio is to fail without that work,
+    /// the rule holds it before.
+    pub(crate) fn hold_mode(&self) -> Mode {
+        match self.effect {
+            Effect::Fail { work: false, .. } => Mode::Add,
+            Effect::Fail { work: true, .. } => Mode::Floor,
+            _ => self.mode,
+        }
     }
 
     /// Refuses specifications that the engine cannot carry out.
     pub fn check(&self) -> Result<(), SpecError> {
-        if let Effect::Delay {
-            lanes: Some(lanes), ..
-        } = self.effect
+        if let Some(lanes) = self.lanes()
             && (lanes == 0 || lanes > LANES_MAX)
         {
             return Err(SpecError::Lanes(lanes));

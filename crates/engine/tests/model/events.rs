@@ -180,6 +180,7 @@ fn a_hold_is_told_from_the_store_and_from_lateness() {
         RuleSpec::new(Effect::Fail {
             errno: Errno::Io,
             work,
+            delay: None,
         })
     };
     for (store, rules, grain, waits) in [

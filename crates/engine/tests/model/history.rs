@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::inject::{
-    Count, Cycle, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service, When,
+    Count, Cycle, Delay, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service, When,
 };
 use dashpot_engine::{ClientId, Command, Duration, Errno, Op, OpSet, Ratio, Release, Target};
 use proptest::collection::vec;
@@ -282,11 +282,13 @@ fn counts() -> impl Strategy<Value = Count> {
 fn effects(scope: Scope) -> impl Strategy<Value = (Effect, Option<u64>)> {
     let service = prop_oneof![3 => spans(scope).prop_map(Service::Constant), 1 => tables(scope)];
     let lanes = prop_oneof![1 => Just(None), 4 => (1..5_u32).prop_map(Some)];
-    let delay = (service, lanes).prop_map(|(service, lanes)| Effect::Delay { service, lanes });
-    let fail = any::<bool>().prop_map(|work| Effect::Fail {
+    let delay = (service, lanes).prop_map(|(service, lanes)| Delay { service, lanes });
+    let fail = (any::<bool>(), option::of(delay.clone())).prop_map(|(work, delay)| Effect::Fail {
         errno: Errno::Io,
         work,
+        delay,
     });
+    let delay = delay.prop_map(Effect::Delay);
     let rate = || {
         let round = select(vec![512_000, 1_000_000, 4_096_000, 333_333]);
         let edges = select(vec![1, u64::MAX]);
@@ -364,7 +366,8 @@ impl<M: Machine> Play<M> {
             Event::Inject(group, spec) => self.inject(*group, spec),
             Event::Update(nth, spec) => {
                 if let Some(rule) = self.nth(*nth) {
-                    self.driver.command(Command::Update(rule, spec.clone()));
+                    self.driver
+                        .command(Command::Update(rule, Box::new(spec.clone())));
                 }
             }
             Event::Clear(nth, release) => self.clear(*nth, *release),

@@ -118,24 +118,33 @@ impl Rule {
 
     pub(crate) fn fault(&self, charged: Instant) -> Option<Fault> {
         match self.spec.effect {
-            Effect::Fail { errno, work } => Some(Fault::Fail(errno, work)),
+            Effect::Fail { errno, work, .. } => Some(Fault::Fail(errno, work)),
             Effect::Hang => Some(Fault::Hang(self.spec.mode, self.hangs_until(charged))),
-            Effect::Delay { .. } | Effect::Pass => None,
+            Effect::Delay(_) | Effect::Pass => None,
         }
     }
 
     /// The nominal service time and the number of lanes; zero and `None` without a delay.
     pub(crate) fn delay(&self) -> (Duration, Option<u32>) {
-        match &self.spec.effect {
-            Effect::Delay { service, lanes } => (service.nominal(), *lanes),
-            _ => (Duration::ZERO, None),
+        match self.spec.effect.delay() {
+            Some(delay) => (delay.service.nominal(), delay.lanes),
+            None => (Duration::ZERO, None),
+        }
+    }
+
+    /// Whether a hold of the rule comes before the store's work.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.spec.effect {
+            Effect::Fail { work: false, .. } => Mode::Add,
+            Effect::Fail { work: true, .. } => Mode::Floor,
+            _ => self.spec.mode,
         }
     }
 
     pub(crate) fn sample(&mut self) -> Duration {
-        match &self.spec.effect {
-            Effect::Delay { service, .. } => service.sample(&mut self.random),
-            _ => Duration::ZERO,
+        match self.spec.effect.delay() {
+            Some(delay) => delay.service.sample(&mut self.random),
+            None => Duration::ZERO,
         }
     }
 }

@@ -31,7 +31,10 @@ fn holds_of_before_the_update_are_in_no_histogram_of_after_it() {
     driver.run_until(Instant::ZERO + ms(20));
     // This zio is held during the update, and ends after the rule's old delay.
     driver.submit(Ask::new(Op::Read));
-    driver.order(Command::Update(RuleId(1), RuleSpec::delay(ms(1), None)));
+    driver.order(Command::Update(
+        RuleId(1),
+        Box::new(RuleSpec::delay(ms(1), None)),
+    ));
     driver.run_until(Instant::ZERO + ms(25));
     for _ in 0..3 {
         driver.submit(Ask::new(Op::Read));

@@ -4,7 +4,7 @@
 //! several rules rely on.
 
 use dashpot_engine::inject::{
-    Count, Cycle, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service, When,
+    Count, Cycle, Delay, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service, When,
 };
 use dashpot_engine::{
     Answer, ClientId, Command, CommandError, Duration, Engine, Errno, Instant, Left, Op, OpSet,

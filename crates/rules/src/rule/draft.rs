@@ -8,12 +8,12 @@ use dashpot_engine::{Duration, Errno, OpSet, Ratio};
 use super::{Injection, TypedRule};
 use crate::ParseError;
 use crate::duration::parse_span;
-use crate::service::Delay;
+use crate::service::TypedDelay;
 
 /// A rule's options, as far as they have been read.
 #[derive(Clone, Debug, Default)]
 pub struct RuleDraft {
-    pub(super) delays: Vec<Delay>,
+    pub(super) delays: Vec<TypedDelay>,
     pub(super) error: Option<Errno>,
     pub(super) hang: bool,
     pub(super) bandwidth: Option<u64>,
@@ -83,7 +83,7 @@ impl RuleDraft {
     /// The effects of the draft, each with the words of its service time.
     fn effects(&self) -> Result<Vec<(Effect, &str)>, ParseError> {
         if let Some(errno) = self.error {
-            return Ok(vec![(self.failure(errno)?, "")]);
+            return self.failure(errno).map(|failure| vec![failure]);
         }
         if self.hang {
             return Ok(vec![(Effect::Hang, "")]);
@@ -96,30 +96,33 @@ impl RuleDraft {
                 "the rule does nothing: give it -D SERVICE, -e ERROR, --hang or --bandwidth RATE",
             ));
         }
-        let delay = |delay: &Delay| Effect::Delay {
-            service: delay.service.clone(),
-            lanes: delay.lanes,
-        };
-        Ok(self
-            .delays
-            .iter()
-            .map(|d| (delay(d), d.words.as_str()))
+        let delays = self.delays.iter();
+        Ok(delays
+            .map(|delay| (Effect::Delay(delay.delay.clone()), delay.words.as_str()))
             .collect())
     }
 
     /// The effect that fails zios. The store does no work for a zio that fails, unless the user gives `--mode
     /// floor`.
-    fn failure(&self, errno: Errno) -> Result<Effect, ParseError> {
+    fn failure(&self, errno: Errno) -> Result<(Effect, &str), ParseError> {
         if self.mode == Some(ModeWord::Add) {
             return Err(ParseError::new(
                 "--mode add does not go with -e: for a zio that fails, the store does no work or, with \
                  --mode floor, works first",
             ));
         }
-        Ok(Effect::Fail {
+        if self.delays.len() > 1 {
+            return Err(ParseError::new(
+                "-e takes one -D, which is how long an I/O waits before it fails; for more lanes, write -D 20ms:4",
+            ));
+        }
+        let delay = self.delays.first();
+        let failure = Effect::Fail {
             errno,
             work: self.mode == Some(ModeWord::Floor),
-        })
+            delay: delay.map(|delay| delay.delay.clone()),
+        };
+        Ok((failure, delay.map_or("", |delay| &delay.words)))
     }
 
     fn when(&self) -> When {

@@ -30,13 +30,14 @@ impl TypedRule {
         let spec = RuleSpec {
             ops,
             mode: match spec.effect {
-                Effect::Delay { .. } | Effect::Pass if !floor => Mode::Add,
+                Effect::Delay(_) | Effect::Pass if !floor => Mode::Add,
                 _ => spec.mode,
             },
             effect: match spec.effect {
-                Effect::Fail { errno, work } => Effect::Fail {
+                Effect::Fail { errno, work, delay } => Effect::Fail {
                     errno: of_call(errno),
                     work,
+                    delay,
                 },
                 effect => effect,
             },
@@ -44,7 +45,7 @@ impl TypedRule {
         };
         check(&spec, floor)?;
         let mut words = words(&spec, &service);
-        if floor && matches!(spec.effect, Effect::Delay { .. }) {
+        if floor && matches!(spec.effect, Effect::Delay(_)) {
             words += " --mode floor";
         }
         Ok(TypedRule {

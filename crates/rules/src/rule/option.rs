@@ -78,7 +78,7 @@ pub static RULE_OPTIONS: [RuleOption; 20] = [
         value_name: Some("SERVICE[:LANES]"),
         help: "Delay: 20ms, 20ms~5ms, lognormal=10ms..30ms; repeat for more lanes",
         repeats: true,
-        excludes: &["error", "hang"],
+        excludes: &["hang"],
         set: |draft, value| parse_delay(value).map(|delay| draft.delays.push(delay)),
         ..PLAIN
     },
@@ -86,7 +86,7 @@ pub static RULE_OPTIONS: [RuleOption; 20] = [
         id: "error",
         short: Some('e'),
         value_name: Some("ERROR"),
-        help: "Fail: EIO, ENOSPC, EPERM, or any errno's number",
+        help: "Fail, after any -D: EIO, ENOSPC, EPERM, or any errno's number",
         takes_hyphens: false,
         excludes: &["hang", "bandwidth"],
         set: |draft, value| parse_errno(value).map(|errno| draft.error = Some(errno)),

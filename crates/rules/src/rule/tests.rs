@@ -1,4 +1,4 @@
-use dashpot_engine::inject::{Count, Cycle, Effect, Mode, RuleSpec, When};
+use dashpot_engine::inject::{Count, Cycle, Delay, Effect, Mode, RuleSpec, When};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 use proptest::prelude::*;
 
@@ -21,6 +21,7 @@ fn a_rule_is_answered_as_understood() {
         ("-D 10ms:1", "-D 10ms:1 -T read,write,zero"),
         ("-D0.01s -Tall", "-D 10ms -T all"),
         ("-e eio -T write -f 1:200", "-e EIO -T write -f 0.5%"),
+        ("-e eio -T write -D 300ms:2", "-D 300ms:2 -e EIO -T write"),
         (
             "-e EIO --mode floor",
             "-e EIO --mode floor -T read,write,zero",
@@ -116,7 +117,7 @@ fn what_is_refused_names_option_value_and_remedy() {
         assert_eq!(refusal(text), message, "{text}");
     }
     for text in [
-        "-D 1ms -e EIO",
+        "-D 1ms -D 2ms -e EIO",
         "-D 1ms --hang",
         "-e EIO --hang",
         "--hang --bandwidth 1M",
@@ -154,7 +155,7 @@ fn an_update_replaces_one_rule_and_nothing_else() {
 }
 
 /// Delays of every kind of distribution, each with the words of its service time.
-fn delays() -> impl Strategy<Value = (Effect, String)> {
+fn delays() -> impl Strategy<Value = (Delay, String)> {
     let span = || (1..1_u64 << 40).prop_map(Duration::from_nanos);
     let service = prop_oneof![
         span().prop_map(|a| a.to_string()),
@@ -164,23 +165,21 @@ fn delays() -> impl Strategy<Value = (Effect, String)> {
         (span(), 0..99_u32, span()).prop_map(|(a, p, b)| format!("p{p}={a},p99.9={}", a + b)),
     ];
     (service, proptest::option::of(1..=65_534_u32)).prop_map(|(words, lanes)| {
-        let service = parse_delay(&words).expect("a service time").service;
-        (Effect::Delay { service, lanes }, words)
+        let service = parse_delay(&words).expect("a service time").delay.service;
+        (Delay { service, lanes }, words)
     })
 }
 
 fn effects() -> impl Strategy<Value = (Effect, String)> {
-    let fail = (0..8_usize, any::<bool>()).prop_map(|(i, work)| {
-        (
-            Effect::Fail {
-                errno: Errno::ALL[i],
-                work,
-            },
-            String::new(),
-        )
+    let delay = proptest::option::of(delays());
+    let fail = (0..8_usize, any::<bool>(), delay).prop_map(|(i, work, delay)| {
+        let (delay, words) = delay.unzip();
+        let errno = Errno::ALL[i];
+        let fail = Effect::Fail { errno, work, delay };
+        (fail, words.unwrap_or_default())
     });
     prop_oneof![
-        delays(),
+        delays().prop_map(|(delay, words)| (Effect::Delay(delay), words)),
         fail,
         Just((Effect::Hang, String::new())),
         Just((Effect::Pass, String::new()))
@@ -228,7 +227,7 @@ prop_compose! {
         cycle in proptest::option::of((1..1_u64 << 62, 1..1_u64 << 62, 0..=1_u64)),
         add: bool,
     ) -> (RuleSpec, String) {
-        let holds = matches!(effect, Effect::Delay { .. } | Effect::Pass);
+        let holds = matches!(effect, Effect::Delay(_) | Effect::Pass);
         let must_pass = effect == Effect::Pass;
         let fails = matches!(effect, Effect::Fail { .. });
         let spec = RuleSpec {

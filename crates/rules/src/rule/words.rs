@@ -1,6 +1,6 @@
 //! Turns a rule back into words, in canonical form. Parsing these words gives the same rule.
 
-use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec};
+use dashpot_engine::inject::{Count, Delay, Effect, Mode, RuleSpec};
 use dashpot_engine::{Duration, Ratio};
 
 use crate::ops::format_ops;
@@ -35,14 +35,27 @@ pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
 
 fn effect_words(spec: &RuleSpec, service: &str) -> Option<String> {
     match &spec.effect {
-        Effect::Delay { lanes: None, .. } => Some(format!("-D {service}")),
-        Effect::Delay {
-            lanes: Some(lanes), ..
-        } => Some(format!("-D {service}:{lanes}")),
-        Effect::Fail { errno, work: false } => Some(format!("-e {}", errno.name())),
-        Effect::Fail { errno, work: true } => Some(format!("-e {} --mode floor", errno.name())),
+        Effect::Delay(delay) => Some(delay_words(delay, service)),
+        Effect::Fail { errno, work, delay } => {
+            let delay = delay
+                .as_ref()
+                .map(|delay| delay_words(delay, service) + " ");
+            let mode = if *work { " --mode floor" } else { "" };
+            Some(format!(
+                "{}-e {}{mode}",
+                delay.unwrap_or_default(),
+                errno.name()
+            ))
+        }
         Effect::Hang => Some("--hang".to_owned()),
         Effect::Pass => None,
+    }
+}
+
+fn delay_words(delay: &Delay, service: &str) -> String {
+    match delay.lanes {
+        Some(lanes) => format!("-D {service}:{lanes}"),
+        None => format!("-D {service}"),
     }
 }
 

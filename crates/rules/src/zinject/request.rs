@@ -164,6 +164,7 @@ impl Options {
         let effect = Effect::Fail {
             errno: Errno::Io,
             work: error == DeviceError::Io,
+            delay: None,
         };
         Ok(RuleSpec {
             ops: self.iotype.ops(),

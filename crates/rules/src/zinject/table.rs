@@ -1,7 +1,7 @@
 //! The output of zinject: tables of handlers, and the answers to adding and removing them.
 
 use dashpot_engine::Errno;
-use dashpot_engine::inject::{Count, Effect, Mode, RuleSpec, Service, When};
+use dashpot_engine::inject::{Count, Delay, Effect, Mode, RuleSpec, Service, When};
 use serde::Serialize;
 
 use super::options::IoType;
@@ -78,16 +78,17 @@ impl Fault {
             return None;
         }
         match plain.effect {
-            Effect::Delay {
+            Effect::Delay(Delay {
                 service: Service::Constant(latency),
                 lanes: Some(lanes),
-            } if latency.as_nanos().is_multiple_of(NANOS_PER_MS) => Some(Fault::Delay {
+            }) if latency.as_nanos().is_multiple_of(NANOS_PER_MS) => Some(Fault::Delay {
                 ms: latency.as_nanos() / NANOS_PER_MS,
                 lanes,
             }),
             Effect::Fail {
                 errno: Errno::Io,
                 work,
+                delay: None,
             } => {
                 let error = if work { "io" } else { "io-prefail" };
                 IoType::of_ops(spec.ops).map(|t| Fault::Device {

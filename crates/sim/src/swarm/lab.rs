@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::inject::{
-    Count, Effect, GroupId, Mode, QuantileTable, RuleSpec, Service, When,
+    Count, Delay, Effect, GroupId, Mode, QuantileTable, RuleSpec, Service, When,
 };
 use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
@@ -90,11 +90,12 @@ pub(super) fn rule(dice: &mut Dice) -> RuleSpec {
     let fails = Effect::Fail {
         errno: dice.one_of(&[Errno::Io, Errno::NoSpc]),
         work: dice.once_in(2),
+        delay: None,
     };
-    let delays = Effect::Delay {
+    let delays = Effect::Delay(Delay {
         service: service(dice),
         lanes: dice.once_in(2).then(|| dice.within(1, 3) as u32),
-    };
+    });
     let effect = match dice.within(0, 9) {
         0..=5 => delays,
         6..=7 => fails,

@@ -146,7 +146,7 @@ fn commands(scenario: &mut Scenario, dice: &mut Dice) {
             0 => inject(disk, group(dice), &mut rules),
             1 => Command::Update(
                 RuleId(dice.within(1, u64::from(rules) + 1) as u32),
-                rule(dice),
+                Box::new(rule(dice)),
             ),
             2 => Command::Clear {
                 target: Rules::Disk(disk),

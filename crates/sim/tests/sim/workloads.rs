@@ -128,6 +128,7 @@ fn calls_that_fail_are_in_no_latency() {
         ..RuleSpec::new(Effect::Fail {
             errno: Errno::Io,
             work: false,
+            delay: None,
         })
     };
     let client = workload(Load::Closed {

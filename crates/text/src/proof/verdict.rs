@@ -137,10 +137,14 @@ impl Facts<'_> {
         let (verdict, why) = match self.rule.fields.effect {
             RuleEffect::Error => {
                 let errno = self.rule.fields.errno.as_deref().unwrap_or("an error");
-                (
-                    Verdict::Kept,
-                    format!("{} failed with {errno}", counters.failed),
-                )
+                let failed = format!("{} failed with {errno}", counters.failed);
+                match self.rule.fields.delay_ns {
+                    None => (Verdict::Kept, failed),
+                    Some(_) => {
+                        let (verdict, why) = self.judge_holds(error);
+                        (verdict, format!("{failed}; {why}"))
+                    }
+                }
             }
             RuleEffect::Hang => (
                 Verdict::Kept,

@@ -106,7 +106,7 @@ impl Sim {
             Ok(typed) => typed,
             Err(why) => return Ok(Err(why)),
         };
-        let update = Command::Update(rule, typed.spec.clone());
+        let update = Command::Update(rule, Box::new(typed.spec.clone()));
         Ok(self.tell(update)?.map(|_| {
             self.rules.replace(rule, typed);
             self.armed(&[rule])

@@ -21,7 +21,7 @@ impl Naive {
                 let waiting = self.resume(actions);
                 Ok(Answer::Resumed { waiting })
             }
-            Command::Update(rule, spec) => self.update(rule, spec),
+            Command::Update(rule, spec) => self.update(rule, *spec),
             Command::Tune { pool, .. } | Command::Crash(pool) | Command::Repair(pool) => {
                 Err(CommandError::UnknownPool(pool))
             }
@@ -127,9 +127,8 @@ impl Naive {
 
     pub(super) fn view(&self, ticket: &Ticket) -> Waiting {
         let charge = ticket.charge.as_ref();
-        let hung = charge.is_some_and(|charge| match charge.fault {
-            Some((_, Fault::Fail(..))) => false,
-            _ => self.target(charge).unwrap_or(self.lane_target(charge)) == Instant::NEVER,
+        let hung = charge.is_some_and(|charge| {
+            self.target(charge).unwrap_or(self.lane_target(charge)) == Instant::NEVER
         });
         let wait = match ticket.store {
             Store::Working => Wait::Store,

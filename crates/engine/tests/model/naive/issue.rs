@@ -32,10 +32,16 @@ impl Naive {
         let faults = (0..self.rules.len()).filter(|r| self.rules[*r].fault(self.now).is_some());
         for rule in faults.collect::<Vec<_>>() {
             if self.triggers(rule, &zio, flush) {
-                let rule = &mut self.rules[rule];
-                rule.count(charge.number, |state| state.chosen += 1);
-                charge.takers.push(rule.state.id);
-                charge.fault = rule.fault(charge.at).map(|fault| (rule.state.id, fault));
+                let of_rule = &mut self.rules[rule];
+                charge.fault = of_rule
+                    .fault(charge.at)
+                    .map(|fault| (of_rule.state.id, fault));
+                if of_rule.spec.effect.delay().is_some() {
+                    self.choose(&[rule], &mut charge);
+                } else {
+                    of_rule.count(charge.number, |state| state.chosen += 1);
+                    charge.takers.push(of_rule.state.id);
+                }
                 break;
             }
         }
@@ -113,7 +119,7 @@ impl Naive {
             number: charge.number,
             rule: rule.state.id,
             lane: soonest.map(|(_, lane)| lane),
-            mode: rule.spec.mode,
+            mode: rule.mode(),
             issue: charge.at,
             service: rule.sample(),
             start: soonest.map_or(charge.at, |(free, _)| free.max(charge.at)),

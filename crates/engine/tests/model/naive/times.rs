@@ -46,7 +46,7 @@ impl Naive {
     pub(super) fn target(&self, charge: &Charge) -> Option<Instant> {
         match charge.fault {
             Some((_, Fault::Hang(_, until))) => Some(until.max(charge.at)),
-            Some((_, Fault::Fail(..))) => Some(charge.at),
+            Some((_, Fault::Fail(..))) => Some(self.lane_target(charge)),
             None if charge.rate.is_none() => Some(self.lane_target(charge)),
             None => self.served(charge),
         }
@@ -83,7 +83,9 @@ impl Naive {
         let target = self.target(charge)?;
         match (ticket.store, charge.fault) {
             (Store::NotAsked, Some((_, Fault::Fail(errno, false)))) => Some((target, Err(errno))),
-            (Store::Done(at, _), Some((_, Fault::Fail(errno, _)))) => Some((at, Err(errno))),
+            (Store::Done(at, _), Some((_, Fault::Fail(errno, _)))) => {
+                Some((target.max(at), Err(errno)))
+            }
             (Store::Done(at, outcome), _) => Some((target.max(at), outcome)),
             _ => None,
         }

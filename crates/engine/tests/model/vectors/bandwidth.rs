@@ -138,7 +138,7 @@ fn a_rule_without_its_bandwidth_leaves_it_to_others<M: Machine>() {
     }
     driver.run_until(at(4));
     let delay = of(RuleSpec::delay(ms(1), None), Op::Read);
-    driver.order(Command::Update(RuleId(1), delay));
+    driver.order(Command::Update(RuleId(1), Box::new(delay)));
     driver.submit(write());
     assert_eq!(completions(&mut driver), [10, 14, 24]);
 }

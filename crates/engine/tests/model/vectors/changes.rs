@@ -203,7 +203,7 @@ fn an_update_moves_the_end_of_a_hang<M: Machine>() {
         let mut driver = pool::<M>(&[first]);
         driver.submit(read());
         driver.run_until(at(10));
-        driver.order(Command::Update(RuleId(1), second));
+        driver.order(Command::Update(RuleId(1), Box::new(second)));
         driver.submit(read());
         assert_eq!(completions(&mut driver), [30, 30]);
     }
@@ -235,7 +235,7 @@ fn update_keeps_counters_and_bookings<M: Machine>() {
     for _ in 0..4 {
         driver.submit(read());
     }
-    driver.order(Command::Update(RuleId(1), lanes(5, 1)));
+    driver.order(Command::Update(RuleId(1), Box::new(lanes(5, 1))));
     driver.submit(read());
     assert_eq!(completions(&mut driver), [10, 10, 20, 20, 25]);
     assert_eq!(rule(&driver, 1).chosen, 5);

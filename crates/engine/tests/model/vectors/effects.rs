@@ -8,6 +8,7 @@ on_both_machines! {
     the_store_is_never_hastened
     a_hang_holds_one_zio_until_it_is_released
     errors_with_and_without_work
+    errors_after_a_delay
     flushes_only_when_named
     a_durable_write_is_charged_as_a_flush_too
     limits_count_what_matched
@@ -72,10 +73,35 @@ fn a_hang_holds_one_zio_until_it_is_released<M: Machine>() {
     }
 }
 
+fn errors_after_a_delay<M: Machine>() {
+    // One lane of 10 ms serves two zios, for which the store takes 15 ms.
+    for (work, ends, starts) in [(false, [10, 20], 0), (true, [15, 20], 2)] {
+        let errno = Errno::NoSpc;
+        let (service, lanes) = (Service::Constant(ms(10)), Some(1));
+        let delay = Some(Delay { service, lanes });
+        let fail = RuleSpec::new(Effect::Fail { errno, work, delay });
+        let mut driver = stack::<M>(&[fail]);
+        let ask = Ask {
+            store: ms(15),
+            ..read()
+        };
+        let zios = [driver.submit(ask), driver.submit(ask)];
+        driver.run();
+        let failed = End::Completed(Err("ENOSPC"));
+        for (zio, end) in zios.into_iter().zip(ends) {
+            assert_eq!(driver.end_of(zio), Some((at(end), failed)), "{work}");
+        }
+        assert_eq!(driver.log().starts.len(), starts);
+        let state = rule(&driver, 1);
+        assert_eq!((state.matched, state.chosen, state.failed), (2, 2, 2));
+    }
+}
+
 fn errors_with_and_without_work<M: Machine>() {
     for (work, end, starts) in [(false, 0, 0), (true, 5, 1)] {
         let errno = Errno::Io;
-        let fail = RuleSpec::new(Effect::Fail { errno, work });
+        let delay = None;
+        let fail = RuleSpec::new(Effect::Fail { errno, work, delay });
         let mut driver = stack::<M>(&[lanes(10, 1), fail]);
         let zio = driver.submit(Ask {
             store: ms(5),
@@ -144,7 +170,7 @@ fn an_update_counts_from_one_again<M: Machine>() {
         count: Count::first(1),
         ..RuleSpec::delay(ms(5), None)
     };
-    driver.order(Command::Update(RuleId(1), limited));
+    driver.order(Command::Update(RuleId(1), Box::new(limited)));
     assert_eq!(reads(&mut driver, &[0; 2]), [10, 10, 5, 0]);
     let state = rule(&driver, 1);
     assert_eq!((state.matched, state.not_counted), (4, 1));
@@ -213,13 +239,19 @@ fn an_update_begins_a_cycle_anew_or_keeps_it<M: Machine>() {
     // A rule that has not begun begins with the update.
     let waits = rule(Effect::Hang, cycle(10, 1_000));
     let mut driver = pool::<M>(&[waits]);
-    driver.order(Command::Update(RuleId(1), rule(Effect::Hang, cycle(10, 0))));
+    driver.order(Command::Update(
+        RuleId(1),
+        Box::new(rule(Effect::Hang, cycle(10, 0))),
+    ));
     assert_eq!(reads(&mut driver, &[0]), [10]);
     // What a rule hangs waits for the end of the first turn of another cycle.
     let mut driver = pool::<M>(&[rule(Effect::Hang, cycle(10, 0))]);
     driver.submit(read());
     driver.run_until(at(5));
-    driver.order(Command::Update(RuleId(1), rule(Effect::Hang, cycle(20, 0))));
+    driver.order(Command::Update(
+        RuleId(1),
+        Box::new(rule(Effect::Hang, cycle(20, 0))),
+    ));
     assert_eq!(completions(&mut driver), [25]);
 }
 

@@ -256,8 +256,10 @@ fn errors_and_hangs_need_no_clock() {
     let error = Case::new()
         .says("effect", "error")
         .says("errno", "EIO")
-        .says("matched", 4);
-    check(&error.says("failed", 4), Verdict::Kept, "4 failed with EIO");
+        .says("matched", 4)
+        .says("failed", 4);
+    let at_once = error.says("delay_ns", Value::Null);
+    check(&at_once, Verdict::Kept, "4 failed with EIO");
     let hang = Case::new()
         .says("effect", "hang")
         .says("matched", 3)
