@@ -49,82 +49,72 @@ pub struct PoolId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(pub u32);
 
-/// The operation of a zio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Op {
-    /// Reads bytes.
-    Read,
-    /// Writes bytes.
-    Write,
-    /// Makes earlier acknowledged writes durable.
-    Flush,
-    /// Tells the device that the content of a range is no longer needed.
-    Trim,
-    /// Writes zeroes, without a payload.
-    Zero,
-    /// Asks the device to read a range ahead into its cache.
-    Cache,
-    /// A program opens a file.
-    Open,
-    /// A program removes a name of a file or of a directory.
-    Unlink,
-    /// A program renames a file or a directory.
-    Rename,
-    /// A program changes the length or the space of a file.
-    Truncate,
-    /// A program makes earlier writes to a file durable, as a flush does for a block device.
-    Sync,
+/// Declares the operations, one row for each: its meaning and its word. The operations of block devices come
+/// first.
+macro_rules! ops {
+    (
+        blocks { $($(#[$of_block:meta])* $block:ident = $block_word:literal,)* }
+        calls { $($(#[$of_call:meta])* $call:ident = $call_word:literal,)* }
+    ) => {
+        /// The operation of a zio.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Op {
+            $($(#[$of_block])* $block,)*
+            $($(#[$of_call])* $call,)*
+        }
+
+        impl Op {
+            /// Every operation, in display order.
+            pub const ALL: [Op; [$($block_word,)* $($call_word),*].len()] =
+                [$(Op::$block,)* $(Op::$call),*];
+
+            /// The operations of block devices, in display order.
+            pub const OF_BLOCKS: [Op; [$($block_word),*].len()] = [$(Op::$block),*];
+
+            /// The operation's word in rules, reports and the API.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Op::$block => $block_word,)*
+                    $(Op::$call => $call_word,)*
+                }
+            }
+        }
+    };
+}
+
+ops! {
+    blocks {
+        /// Reads bytes.
+        Read = "read",
+        /// Writes bytes.
+        Write = "write",
+        /// Makes earlier acknowledged writes durable.
+        Flush = "flush",
+        /// Tells the device that the content of a range is no longer needed.
+        Trim = "trim",
+        /// Writes zeroes, without a payload.
+        Zero = "zero",
+        /// Asks the device to read a range ahead into its cache.
+        Cache = "cache",
+    }
+    calls {
+        /// A program opens a file.
+        Open = "open",
+        /// A program removes a name of a file or of a directory.
+        Unlink = "unlink",
+        /// A program renames a file or a directory.
+        Rename = "rename",
+        /// A program changes the length or the space of a file.
+        Truncate = "truncate",
+        /// A program makes earlier writes to a file durable, as a flush does for a block device.
+        Sync = "sync",
+    }
 }
 
 impl Op {
-    /// Every operation, in display order.
-    pub const ALL: [Op; 11] = [
-        Op::Read,
-        Op::Write,
-        Op::Flush,
-        Op::Trim,
-        Op::Zero,
-        Op::Cache,
-        Op::Open,
-        Op::Unlink,
-        Op::Rename,
-        Op::Truncate,
-        Op::Sync,
-    ];
-
-    /// The operations of block devices, in display order.
-    pub const OF_BLOCKS: [Op; 6] = [
-        Op::Read,
-        Op::Write,
-        Op::Flush,
-        Op::Trim,
-        Op::Zero,
-        Op::Cache,
-    ];
-
-    /// The operation's word in rules, reports and the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Flush => "flush",
-            Op::Trim => "trim",
-            Op::Zero => "zero",
-            Op::Cache => "cache",
-            Op::Open => "open",
-            Op::Unlink => "unlink",
-            Op::Rename => "rename",
-            Op::Truncate => "truncate",
-            Op::Sync => "sync",
-        }
-    }
-
     /// Whether this is an operation of block devices, too.
     pub const fn is_of_blocks(self) -> bool {
-        match self {
-            Op::Read | Op::Write | Op::Flush | Op::Trim | Op::Zero | Op::Cache => true,
-            Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => false,
-        }
+        (self as usize) < Op::OF_BLOCKS.len()
     }
 }
 
@@ -135,7 +125,7 @@ pub struct CallNumber(NonZeroU8);
 
 impl CallNumber {
     /// The largest number.
-    pub const MAX: u8 = 48;
+    pub const MAX: u8 = u64::BITS as u8;
 
     pub const fn new(number: u8) -> Option<CallNumber> {
         match NonZeroU8::new(number) {
@@ -152,40 +142,65 @@ impl CallNumber {
 /// A set of operations. Some possible members are no operations of their own: `fua` stands for any write, zero
 /// or trim that asks for durability, and a call for those operations that are this system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OpSet(u64);
+pub struct OpSet {
+    /// A bit for each operation, and one for `fua`.
+    ops: u32,
+    /// A bit for each system call.
+    calls: u64,
+}
 
 impl OpSet {
     /// No operation.
-    pub const EMPTY: OpSet = OpSet(0);
+    pub const EMPTY: OpSet = OpSet { ops: 0, calls: 0 };
     /// Writes, zeroes and trims that ask for durability.
-    pub const FUA: OpSet = OpSet(1 << 15);
+    pub const FUA: OpSet = OpSet {
+        ops: 1 << 31,
+        ..OpSet::EMPTY
+    };
     /// Every operation of block devices.
-    pub const ALL: OpSet = OpSet(0x3f).union(OpSet::FUA);
+    pub const ALL: OpSet = OpSet::of_all(&Op::OF_BLOCKS).union(OpSet::FUA);
     /// Every operation.
-    pub const EVERY: OpSet = OpSet(0x7ff).union(OpSet::FUA);
+    pub const EVERY: OpSet = OpSet::of_all(&Op::ALL).union(OpSet::FUA);
     /// The operations that a rule matches if the user names none: read, write, zero.
-    pub const DATA: OpSet = OpSet::of(Op::Read)
-        .union(OpSet::of(Op::Write))
-        .union(OpSet::of(Op::Zero));
+    pub const DATA: OpSet = OpSet::of_all(&[Op::Read, Op::Write, Op::Zero]);
 
     /// The set of one operation.
     pub const fn of(op: Op) -> OpSet {
-        OpSet(1 << op as u16)
+        OpSet {
+            ops: 1 << op as u32,
+            calls: 0,
+        }
+    }
+
+    /// The set of these operations.
+    pub const fn of_all(mut ops: &[Op]) -> OpSet {
+        let mut set = OpSet::EMPTY;
+        while let [op, rest @ ..] = ops {
+            set = set.union(OpSet::of(*op));
+            ops = rest;
+        }
+        set
     }
 
     /// The set of the operations that are this system call.
     pub const fn of_call(call: CallNumber) -> OpSet {
-        OpSet(1 << (15 + call.get()))
+        OpSet {
+            ops: 0,
+            calls: 1 << (call.get() - 1),
+        }
     }
 
     /// The members of `self` and those of `other`.
     pub const fn union(self, other: OpSet) -> OpSet {
-        OpSet(self.0 | other.0)
+        OpSet {
+            ops: self.ops | other.ops,
+            calls: self.calls | other.calls,
+        }
     }
 
     /// Whether the sets share a member.
     pub const fn meets(self, other: OpSet) -> bool {
-        self.0 & other.0 != 0
+        self.ops & other.ops != 0 || self.calls & other.calls != 0
     }
 
     /// Whether a user who asks for `self` means a member of `other`. A user who asks for the flushes of a
@@ -197,12 +212,15 @@ impl OpSet {
 
     /// The members of `self` that `other` does not have.
     pub const fn without(self, other: OpSet) -> OpSet {
-        OpSet(self.0 & !other.0)
+        OpSet {
+            ops: self.ops & !other.ops,
+            calls: self.calls & !other.calls,
+        }
     }
 
     /// Whether `self` has every member of `other`.
     pub const fn contains(self, other: OpSet) -> bool {
-        self.0 & other.0 == other.0
+        other.without(self).ops == 0 && other.without(self).calls == 0
     }
 }
 

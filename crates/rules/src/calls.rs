@@ -23,29 +23,24 @@ pub struct CallFiles {
     pub types: OpSet,
 }
 
-/// The types of calls, with their words, in the order in which messages list them.
-pub const CALL_TYPES: [(&str, Op); 7] = [
-    ("sync", Op::Sync),
-    ("write", Op::Write),
-    ("read", Op::Read),
-    ("open", Op::Open),
-    ("unlink", Op::Unlink),
-    ("rename", Op::Rename),
-    ("truncate", Op::Truncate),
+/// The types of calls that `all` stands for, in the order in which messages list them.
+const IN_ALL: [Op; 7] = [
+    Op::Sync,
+    Op::Write,
+    Op::Read,
+    Op::Open,
+    Op::Unlink,
+    Op::Rename,
+    Op::Truncate,
 ];
 
 /// The types for a disk without `types=`.
 const DEFAULT: OpSet = OpSet::of(Op::Sync);
 
-/// Every type of call.
-const EVERY: OpSet = {
-    let (mut set, mut at) = (OpSet::EMPTY, 0);
-    while at < CALL_TYPES.len() {
-        set = set.union(OpSet::of(CALL_TYPES[at].1));
-        at += 1;
-    }
-    set
-};
+/// The types of calls, in the order in which messages list them.
+pub(crate) fn call_types() -> impl Iterator<Item = Op> {
+    IN_ALL.into_iter()
+}
 
 impl CallFiles {
     /// Parses `DIR` and, if given, the words after `types=`.
@@ -72,9 +67,8 @@ impl fmt::Display for CallFiles {
 
 /// The words of these types.
 pub fn format_types(types: OpSet) -> String {
-    let named = CALL_TYPES.into_iter();
-    let named = named.filter(|(_, op)| types.contains(OpSet::of(*op)));
-    let mut words: Vec<&str> = named.map(|(word, _)| word).collect();
+    let named = call_types().filter(|op| types.contains(OpSet::of(*op)));
+    let mut words: Vec<&str> = named.map(Op::name).collect();
     words.extend(call_names(types));
     words.join(",")
 }
@@ -88,17 +82,17 @@ pub fn parse_types(text: &str) -> Result<OpSet, ParseError> {
 
 fn parse_type(word: &str, text: &str) -> Result<OpSet, ParseError> {
     match word {
-        "all" => return Ok(EVERY),
+        "all" => return Ok(OpSet::of_all(&IN_ALL)),
         "flush" => return Ok(DEFAULT),
         _ => {}
     }
     if let Some(call) = call_number(word) {
         return Ok(OpSet::of_call(call));
     }
-    let known = CALL_TYPES.iter().find(|(known, _)| *known == word);
-    known.map(|(_, op)| OpSet::of(*op)).ok_or_else(|| {
-        let words = CALL_TYPES.map(|(word, _)| word);
-        let near = nearest(word, words);
+    let known = call_types().find(|op| op.name() == word);
+    known.map(OpSet::of).ok_or_else(|| {
+        let words: Vec<&str> = call_types().map(Op::name).collect();
+        let near = nearest(word, words.iter().copied());
         let those = near.map_or("those".to_owned(), |near| format!("did you mean {near}? Those"));
         ParseError::new(format!(
             "'{word}' in 'types={text}' is not a type of call: {those} are {} and all, and types= comes \

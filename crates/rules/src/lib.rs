@@ -35,7 +35,7 @@ use std::fmt;
 pub use address::{Address, ApiAddress, Listen, parse_api, parse_listen};
 pub use allowance::{Allowance, parse_allowance};
 pub use call_names::{call_name, call_names, call_number};
-pub use calls::{CALL_TYPES, CallFiles, format_types, parse_types};
+pub use calls::{CallFiles, format_types, parse_types};
 pub use decimal::Decimal;
 pub use disk::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, StoreConfig, block_size, check_blocks, check_offset,

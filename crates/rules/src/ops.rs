@@ -1,11 +1,11 @@
-//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs, also `sync`,
-//! `open`, `unlink`, `rename` and `truncate`. A disk has either `flush` or `sync`, and accepts either word
-//! for the one that it has.
+//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs, also their
+//! types, such as `open`. A disk has either `flush` or `sync`, and accepts either word for the one that it has.
 
 use dashpot_engine::{Op, OpSet};
 
 use super::ParseError;
 use super::call_names::{call_names, call_number};
+use super::calls::call_types;
 use super::name::nearest;
 
 /// The words for the operations of a disk with blocks, in display order. `fua` is not a separate operation,
@@ -20,14 +20,11 @@ const WORDS: [(&str, OpSet); 7] = [
     (Op::Cache.name(), OpSet::of(Op::Cache)),
 ];
 
-/// The operations that only calls of programs have.
-const OF_CALLS: [(&str, OpSet); 5] = [
-    (Op::Sync.name(), OpSet::of(Op::Sync)),
-    (Op::Open.name(), OpSet::of(Op::Open)),
-    (Op::Unlink.name(), OpSet::of(Op::Unlink)),
-    (Op::Rename.name(), OpSet::of(Op::Rename)),
-    (Op::Truncate.name(), OpSet::of(Op::Truncate)),
-];
+/// The words for the operations that only calls of programs have.
+fn of_calls() -> impl Iterator<Item = (&'static str, OpSet)> {
+    let ops = call_types().filter(|op| !op.is_of_blocks());
+    ops.map(|op| (op.name(), OpSet::of(op)))
+}
 
 /// Parses a list of operations and of system calls, with commas between them.
 pub(crate) fn parse_ops_and_calls(text: &str) -> Result<OpSet, ParseError> {
@@ -51,9 +48,9 @@ pub fn format_ops(ops: OpSet) -> String {
     if ops == OpSet::ALL {
         return "all".to_owned();
     }
-    let members = WORDS.iter().chain(&OF_CALLS);
+    let members = WORDS.into_iter().chain(of_calls());
     let members = members.filter(|(_, one)| ops.contains(*one));
-    let mut words: Vec<&str> = members.map(|(word, _)| *word).collect();
+    let mut words: Vec<&str> = members.map(|(word, _)| word).collect();
     words.extend(call_names(ops));
     words.join(",")
 }
@@ -62,15 +59,15 @@ fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
     if word == "all" {
         return Ok(OpSet::ALL);
     }
-    let known = WORDS.iter().chain(&OF_CALLS);
-    let known = known.into_iter().find(|(known, _)| *known == word);
-    known.map(|(_, set)| *set).ok_or_else(|| {
+    let mut known = WORDS.into_iter().chain(of_calls());
+    let known = known.find(|(known, _)| *known == word);
+    known.map(|(_, set)| set).ok_or_else(|| {
         let those =
             meant(word).map_or("those".to_owned(), |op| format!("did you mean {op}? Those"));
         ParseError::new(format!(
-            "'{word}' in '{text}' is not an operation: {those} are {} and all; on path disks \
-             sync, read, write, open, unlink, rename and truncate",
-            WORDS.map(|(word, _)| word).join(", ")
+            "'{word}' in '{text}' is not an operation: {those} are {} and all; on path disks {}",
+            WORDS.map(|(word, _)| word).join(", "),
+            call_types().map(Op::name).collect::<Vec<_>>().join(", ")
         ))
     })
 }
@@ -120,8 +117,8 @@ mod tests {
             parse_ops("read,writes").map_err(|e| e.to_string()),
             Err(
                 "'writes' in 'read,writes' is not an operation: did you mean write? Those are read, \
-                 write, flush, fua, trim, zero, cache and all; on path disks sync, read, write, open, unlink, \
-                 rename and truncate"
+                 write, flush, fua, trim, zero, cache and all; on path disks sync, write, read, open, unlink, \
+                 rename, truncate"
                     .to_owned()
             )
         );

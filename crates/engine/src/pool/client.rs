@@ -118,9 +118,7 @@ impl Pool {
             Op::Flush => self.flush(id, step),
             Op::Cache => self.finish(id, Ok(()), step),
             // A pool has no files.
-            Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => {
-                self.finish(id, Err(Errno::NotSup), step);
-            }
+            _ => self.finish(id, Err(Errno::NotSup), step),
         }
     }
 

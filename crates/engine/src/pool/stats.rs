@@ -153,8 +153,8 @@ impl Traffic {
         let (operations, sum) = match op {
             Op::Read | Op::Cache => (&mut self.reads, &mut self.bytes_read),
             Op::Write | Op::Zero | Op::Trim => (&mut self.writes, &mut self.bytes_written),
-            // A pool has no files.
-            Op::Flush | Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => return,
+            // A flush moves no bytes, and a pool has no files.
+            _ => return,
         };
         *operations += 1;
         *sum += bytes;

@@ -7,7 +7,7 @@ use super::TypedRule;
 use super::words::words;
 use crate::ParseError;
 use crate::call_names::{calls_in, types_of};
-use crate::calls::{CALL_TYPES, format_types};
+use crate::calls::{call_types, format_types};
 use crate::ops::format_ops;
 
 const SYNC: OpSet = OpSet::of(Op::Sync);
@@ -77,12 +77,12 @@ fn check_types(ops: OpSet, types: OpSet) -> Result<(), ParseError> {
     if is_held(ops, types) {
         return Ok(());
     }
-    let known = CALL_TYPES.into_iter().map(|(_, op)| OpSet::of(op));
-    let known = known.fold(OpSet::EMPTY, OpSet::union);
+    let known = OpSet::of_all(&call_types().collect::<Vec<Op>>());
     let asked = format_ops(ops);
     let armed = format_types(types);
     if !known.contains(types_of(ops)) {
-        let words = CALL_TYPES.map(|(word, _)| word).join(", ");
+        let words: Vec<&str> = call_types().map(Op::name).collect();
+        let words = words.join(", ");
         return Err(ParseError::new(format!(
             "-T {asked}: a path disk has calls of the types {words} only; this disk was started with {armed}"
         )));

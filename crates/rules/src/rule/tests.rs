@@ -187,7 +187,7 @@ fn effects() -> impl Strategy<Value = (Effect, String)> {
 }
 
 fn op_sets() -> impl Strategy<Value = OpSet> {
-    (1..1_u16 << 11).prop_map(|bits| {
+    (1..1_u32 << Op::ALL.len()).prop_map(|bits| {
         // The parser turns syncs into flushes, because it does not know the rule's disk.
         let members = Op::ALL
             .into_iter()

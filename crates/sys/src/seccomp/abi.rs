@@ -3,89 +3,86 @@
 //! A filter that looked only for the numbers of 64-bit programs would overlook all calls of 32-bit programs.
 //! The numbers come from the kernel's arch/*/entry/syscalls tables and include/uapi/linux/audit.h.
 
-/// A system call that a filter can notify. To notify a call means to report it to the filter's listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SystemCall {
-    /// `fsync(2)`
-    Fsync,
-    /// `fdatasync(2)`
-    Fdatasync,
-    /// `sync_file_range(2)` that waits
-    SyncFileRange,
-    /// `msync(2)` with `MS_SYNC`
-    Msync,
-    /// `syncfs(2)`
-    Syncfs,
-    /// `sync(2)`
-    Sync,
-    /// `pwritev2(2)`
-    Pwritev2,
-    /// `read(2)`
-    Read,
-    /// `pread64(2)`
-    Pread64,
-    /// `readv(2)`
-    Readv,
-    /// `preadv(2)`
-    Preadv,
-    /// `preadv2(2)`
-    Preadv2,
-    /// `write(2)`
-    Write,
-    /// `pwrite64(2)`
-    Pwrite64,
-    /// `writev(2)`
-    Writev,
-    /// `pwritev(2)`
-    Pwritev,
-    /// `sendfile(2)`
-    Sendfile,
-    /// `splice(2)`
-    Splice,
-    /// `copy_file_range(2)`
-    CopyFileRange,
-    /// `open(2)`
-    Open,
-    /// `creat(2)`
-    Creat,
-    /// `openat(2)`
-    Openat,
-    /// `openat2(2)`
-    Openat2,
-    /// `unlink(2)`
-    Unlink,
-    /// `rmdir(2)`
-    Rmdir,
-    /// `unlinkat(2)`
-    Unlinkat,
-    /// `rename(2)`
-    Rename,
-    /// `renameat(2)`
-    Renameat,
-    /// `renameat2(2)`
-    Renameat2,
-    /// `truncate(2)`
-    Truncate,
-    /// `ftruncate(2)`
-    Ftruncate,
-    /// `fallocate(2)`
-    Fallocate,
-    /// `ioctl(2)` with one of [`REQUESTS`]
-    Ioctl,
-    /// `mmap(2)` of a file
-    Mmap,
-    /// `open_by_handle_at(2)`
-    OpenByHandleAt,
-    /// `io_setup(2)`
-    IoSetup,
-    /// `io_submit(2)`
-    IoSubmit,
-    /// `io_uring_setup(2)`
-    IoUringSetup,
-    /// `execve(2)`
-    Execve,
-    /// `execveat(2)`
-    Execveat,
+/// Declares the calls, one row for each: its name, and its numbers for programs of x86-64, of ARM64, of x32,
+/// and of 32 bits on x86-64 and on ARM64.
+macro_rules! calls {
+    ($($(#[$which:meta])* $call:ident $name:literal
+        $x86_64:tt $arm64:tt $x32:tt $i386:tt $arm:tt;)*) => {
+        /// A system call that a filter can notify. To notify a call means to report it to the filter's
+        /// listener.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum SystemCall {
+            $(#[doc = concat!("`", $name, "(2)`")] $(#[$which])* $call,)*
+        }
+
+        impl SystemCall {
+            pub const ALL: [SystemCall; [$($name),*].len()] = [$(SystemCall::$call),*];
+
+            fn row(self) -> &'static Row {
+                match self {
+                    $(SystemCall::$call => const {
+                        &Row {
+                            name: $name,
+                            x86_64: &$x86_64,
+                            arm64: &$arm64,
+                            x32: &$x32,
+                            i386: &$i386,
+                            arm: &$arm,
+                        }
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+// dashpot needs the numbers for programs of another word size only to refuse the calls that it would otherwise
+// have to hold. The row of a call that dashpot only counts therefore lacks these numbers.
+calls! {
+    Fsync "fsync" [74] [82] [X32 | 74] [118] [118];
+    Fdatasync "fdatasync" [75] [83] [X32 | 75] [148] [148];
+    /// that waits
+    SyncFileRange "sync_file_range" [277] [84] [X32 | 277] [314] [341];
+    /// with `MS_SYNC`
+    Msync "msync" [26] [227] [X32 | 26] [144] [144];
+    Syncfs "syncfs" [306] [267] [X32 | 306] [344] [373];
+    Sync "sync" [162] [81] [X32 | 162] [36] [36];
+    Pwritev2 "pwritev2" [328] [287] [X32 | 547] [379] [393];
+    Read "read" [0] [63] [X32] [3] [3];
+    Pread64 "pread64" [17] [67] [X32 | 17] [180] [180];
+    Readv "readv" [19] [65] [X32 | 515] [145] [145];
+    Preadv "preadv" [295] [69] [X32 | 534] [333] [361];
+    Preadv2 "preadv2" [327] [286] [X32 | 546] [378] [392];
+    Write "write" [1] [64] [X32 | 1] [4] [4];
+    Pwrite64 "pwrite64" [18] [68] [X32 | 18] [181] [181];
+    Writev "writev" [20] [66] [X32 | 516] [146] [146];
+    Pwritev "pwritev" [296] [70] [X32 | 535] [334] [362];
+    Sendfile "sendfile" [40] [71] [X32 | 40] [187, 239] [187, 239];
+    Splice "splice" [275] [76] [X32 | 275] [313] [340];
+    CopyFileRange "copy_file_range" [326] [285] [X32 | 326] [377] [391];
+    Open "open" [2] [] [X32 | 2] [5] [5];
+    Creat "creat" [85] [] [X32 | 85] [8] [8];
+    Openat "openat" [257] [56] [X32 | 257] [295] [322];
+    Openat2 "openat2" [437] [437] [X32 | 437] [437] [437];
+    Unlink "unlink" [87] [] [X32 | 87] [10] [10];
+    Rmdir "rmdir" [84] [] [X32 | 84] [40] [40];
+    Unlinkat "unlinkat" [263] [35] [X32 | 263] [301] [328];
+    Rename "rename" [82] [] [X32 | 82] [38] [38];
+    Renameat "renameat" [264] [38] [X32 | 264] [302] [329];
+    Renameat2 "renameat2" [316] [276] [X32 | 316] [353] [382];
+    Truncate "truncate" [76] [45] [X32 | 76] [92, 193] [92, 193];
+    Ftruncate "ftruncate" [77] [46] [X32 | 77] [93, 194] [93, 194];
+    Fallocate "fallocate" [285] [47] [X32 | 285] [324] [352];
+    /// with one of [`REQUESTS`]
+    Ioctl "ioctl" [16] [29] [X32 | 514] [54] [54];
+    /// of a file
+    Mmap "mmap" [9] [222] [] [] [];
+    OpenByHandleAt "open_by_handle_at" [304] [265] [] [] [];
+    IoSetup "io_setup" [206] [0] [] [] [];
+    IoSubmit "io_submit" [209] [2] [] [] [];
+    IoUringSetup "io_uring_setup" [425] [425] [] [] [];
+    Execve "execve" [59] [221] [] [] [];
+    Execveat "execveat" [322] [281] [] [] [];
 }
 
 /// The name of a call, and its numbers in each ABI.
@@ -104,49 +101,6 @@ pub(super) struct Row {
 }
 
 impl SystemCall {
-    pub const ALL: [SystemCall; 40] = [
-        SystemCall::Fsync,
-        SystemCall::Fdatasync,
-        SystemCall::SyncFileRange,
-        SystemCall::Msync,
-        SystemCall::Syncfs,
-        SystemCall::Sync,
-        SystemCall::Pwritev2,
-        SystemCall::Read,
-        SystemCall::Pread64,
-        SystemCall::Readv,
-        SystemCall::Preadv,
-        SystemCall::Preadv2,
-        SystemCall::Write,
-        SystemCall::Pwrite64,
-        SystemCall::Writev,
-        SystemCall::Pwritev,
-        SystemCall::Sendfile,
-        SystemCall::Splice,
-        SystemCall::CopyFileRange,
-        SystemCall::Open,
-        SystemCall::Creat,
-        SystemCall::Openat,
-        SystemCall::Openat2,
-        SystemCall::Unlink,
-        SystemCall::Rmdir,
-        SystemCall::Unlinkat,
-        SystemCall::Rename,
-        SystemCall::Renameat,
-        SystemCall::Renameat2,
-        SystemCall::Truncate,
-        SystemCall::Ftruncate,
-        SystemCall::Fallocate,
-        SystemCall::Ioctl,
-        SystemCall::Mmap,
-        SystemCall::OpenByHandleAt,
-        SystemCall::IoSetup,
-        SystemCall::IoSubmit,
-        SystemCall::IoUringSetup,
-        SystemCall::Execve,
-        SystemCall::Execveat,
-    ];
-
     /// The call's name, as in the manual.
     pub fn name(self) -> &'static str {
         self.row().name
@@ -193,10 +147,6 @@ impl SystemCall {
             (SystemCall::Openat, _) => const { &[any(2, libc::O_DSYNC)] },
             _ => &[],
         }
-    }
-
-    fn row(self) -> &'static Row {
-        table(self)
     }
 }
 
@@ -334,72 +284,5 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
 ];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) const NUMBERINGS: &[Numbering] = &[];
-
-/// The table's row for a call. dashpot needs the numbers for programs of another word size only to refuse the
-/// calls that it would otherwise have to hold. The row of a call that dashpot only counts therefore lacks
-/// these numbers.
-#[rustfmt::skip]
-fn table(call: SystemCall) -> &'static Row {
-    match call {
-        SystemCall::Fsync => const { &row("fsync", &[74], &[82], &[X32 | 74], &[118], &[118]) },
-        SystemCall::Fdatasync => const { &row("fdatasync", &[75], &[83], &[X32 | 75], &[148], &[148]) },
-        SystemCall::SyncFileRange => const { &row("sync_file_range", &[277], &[84], &[X32 | 277], &[314], &[341]) },
-        SystemCall::Msync => const { &row("msync", &[26], &[227], &[X32 | 26], &[144], &[144]) },
-        SystemCall::Syncfs => const { &row("syncfs", &[306], &[267], &[X32 | 306], &[344], &[373]) },
-        SystemCall::Sync => const { &row("sync", &[162], &[81], &[X32 | 162], &[36], &[36]) },
-        SystemCall::Pwritev2 => const { &row("pwritev2", &[328], &[287], &[X32 | 547], &[379], &[393]) },
-        SystemCall::Read => const { &row("read", &[0], &[63], &[X32], &[3], &[3]) },
-        SystemCall::Pread64 => const { &row("pread64", &[17], &[67], &[X32 | 17], &[180], &[180]) },
-        SystemCall::Readv => const { &row("readv", &[19], &[65], &[X32 | 515], &[145], &[145]) },
-        SystemCall::Preadv => const { &row("preadv", &[295], &[69], &[X32 | 534], &[333], &[361]) },
-        SystemCall::Preadv2 => const { &row("preadv2", &[327], &[286], &[X32 | 546], &[378], &[392]) },
-        SystemCall::Write => const { &row("write", &[1], &[64], &[X32 | 1], &[4], &[4]) },
-        SystemCall::Pwrite64 => const { &row("pwrite64", &[18], &[68], &[X32 | 18], &[181], &[181]) },
-        SystemCall::Writev => const { &row("writev", &[20], &[66], &[X32 | 516], &[146], &[146]) },
-        SystemCall::Pwritev => const { &row("pwritev", &[296], &[70], &[X32 | 535], &[334], &[362]) },
-        SystemCall::Sendfile => const { &row("sendfile", &[40], &[71], &[X32 | 40], &[187, 239], &[187, 239]) },
-        SystemCall::Splice => const { &row("splice", &[275], &[76], &[X32 | 275], &[313], &[340]) },
-        SystemCall::CopyFileRange => const { &row("copy_file_range", &[326], &[285], &[X32 | 326], &[377], &[391]) },
-        SystemCall::Open => const { &row("open", &[2], &[], &[X32 | 2], &[5], &[5]) },
-        SystemCall::Creat => const { &row("creat", &[85], &[], &[X32 | 85], &[8], &[8]) },
-        SystemCall::Openat => const { &row("openat", &[257], &[56], &[X32 | 257], &[295], &[322]) },
-        SystemCall::Openat2 => const { &row("openat2", &[437], &[437], &[X32 | 437], &[437], &[437]) },
-        SystemCall::Unlink => const { &row("unlink", &[87], &[], &[X32 | 87], &[10], &[10]) },
-        SystemCall::Rmdir => const { &row("rmdir", &[84], &[], &[X32 | 84], &[40], &[40]) },
-        SystemCall::Unlinkat => const { &row("unlinkat", &[263], &[35], &[X32 | 263], &[301], &[328]) },
-        SystemCall::Rename => const { &row("rename", &[82], &[], &[X32 | 82], &[38], &[38]) },
-        SystemCall::Renameat => const { &row("renameat", &[264], &[38], &[X32 | 264], &[302], &[329]) },
-        SystemCall::Renameat2 => const { &row("renameat2", &[316], &[276], &[X32 | 316], &[353], &[382]) },
-        SystemCall::Truncate => const { &row("truncate", &[76], &[45], &[X32 | 76], &[92, 193], &[92, 193]) },
-        SystemCall::Ftruncate => const { &row("ftruncate", &[77], &[46], &[X32 | 77], &[93, 194], &[93, 194]) },
-        SystemCall::Fallocate => const { &row("fallocate", &[285], &[47], &[X32 | 285], &[324], &[352]) },
-        SystemCall::Ioctl => const { &row("ioctl", &[16], &[29], &[X32 | 514], &[54], &[54]) },
-        SystemCall::Mmap => const { &row("mmap", &[9], &[222], &[], &[], &[]) },
-        SystemCall::OpenByHandleAt => const { &row("open_by_handle_at", &[304], &[265], &[], &[], &[]) },
-        SystemCall::IoSetup => const { &row("io_setup", &[206], &[0], &[], &[], &[]) },
-        SystemCall::IoSubmit => const { &row("io_submit", &[209], &[2], &[], &[], &[]) },
-        SystemCall::IoUringSetup => const { &row("io_uring_setup", &[425], &[425], &[], &[], &[]) },
-        SystemCall::Execve => const { &row("execve", &[59], &[221], &[], &[], &[]) },
-        SystemCall::Execveat => const { &row("execveat", &[322], &[281], &[], &[], &[]) },
-    }
-}
-
-const fn row(
-    name: &'static str,
-    x86_64: &'static [u32],
-    arm64: &'static [u32],
-    x32: &'static [u32],
-    i386: &'static [u32],
-    arm: &'static [u32],
-) -> Row {
-    Row {
-        name,
-        x86_64,
-        arm64,
-        x32,
-        i386,
-        arm,
-    }
-}
 
 const X32: u32 = 0x4000_0000;

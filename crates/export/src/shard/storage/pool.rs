@@ -137,9 +137,8 @@ impl StoreWork<'_> {
             Op::Flush => store.flush(),
             Op::Trim => store.trim(offset, length, zio.fua),
             Op::Zero => store.zero(offset, length, false, zio.fua),
-            Op::Cache | Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => {
-                Attempt::Done(Ok(()))
-            }
+            // A disk has no files.
+            _ => Attempt::Done(Ok(())),
         })
     }
 
@@ -219,9 +218,7 @@ pub(super) fn request_of(zio: &Zio) -> Request {
                 no_hole: false,
             },
             Op::Cache => Operation::Cache,
-            op @ (Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync) => {
-                Operation::Call(op, zio.call)
-            }
+            op => Operation::Call(op, zio.call),
         },
         offset: zio.offset,
         length: zio.length,
