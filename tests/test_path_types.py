@@ -8,7 +8,7 @@ import pytest
 from conftest import BINARY, requires, run
 from test_path import PYTHON, SYNCS, path_run, places  # noqa: F401
 
-ALL = "sync,write,read,open,unlink,rename,truncate"
+ALL = "all,close,stat,readdir,xattr"
 
 
 def listed(wal, tmp_path, program, *arguments, types=ALL, rules=(), options=(), code=0):
@@ -53,6 +53,16 @@ def asked(file, request, argument):
     except OSError as error:
         if error.errno == 116:
             raise
+def checked(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "")
+def at_most_absent(act, *arguments):
+    # Some file systems have no attributes.
+    try:
+        act(*arguments)
+    except OSError as error:
+        if error.errno == 116:
+            raise
 def call(name, act, *arguments, **named):
     try:
         act(*arguments, **named)
@@ -89,6 +99,29 @@ for directory, descriptor, other, at in opened:
     call("rename at", os.rename, "newer", "newest", src_dir_fd=at, dst_dir_fd=at)
     call("unlink", os.unlink, "newest")
     call("rmdir", os.rmdir, "below")
+    call("close", os.close, os.dup(descriptor))
+    call("mkdir", os.mkdir, "made")
+    call("mkdirat", os.mkdir, "made at", dir_fd=at)
+    call("stat", os.stat, "kept")
+    call("lstat", os.lstat, "kept")
+    call("fstat", os.fstat, descriptor)
+    call("fstatat", os.stat, "kept", dir_fd=at)
+    call("statx", lambda: checked(libc.statx(at, b"kept", 0, 0xFFF, ctypes.create_string_buffer(256))))
+    call("statx empty", lambda: checked(libc.statx(descriptor, b"", 0x1000, 0xFFF, ctypes.create_string_buffer(256))))
+    call("statx here", lambda: checked(libc.statx(-100, b"", 0x1000, 0xFFF, ctypes.create_string_buffer(256))))
+    call("access", lambda: checked(libc.access(b"kept", 0)))
+    call("faccessat", lambda: checked(libc.faccessat(at, b"kept", 0, 0)))
+    call("statfs", os.statvfs, "kept")
+    call("fstatfs", os.statvfs, descriptor)
+    call("getdents", lambda: checked(libc.getdents64(at, ctypes.create_string_buffer(4096), 4096)))
+    call("getxattr", at_most_absent, os.getxattr, "kept", "user.a")
+    call("fsetxattr", at_most_absent, os.setxattr, descriptor, "user.a", b"1")
+    call("llistxattr", lambda: os.listxattr("kept", follow_symlinks=False))
+    call("removexattr", at_most_absent, os.removexattr, "kept", "user.a")
+    call("link", os.link, "kept", "linked")
+    call("linkat", os.link, "kept", "linked at", src_dir_fd=at, dst_dir_fd=at)
+    call("symlink", os.symlink, "kept", "symbolic")
+    call("symlinkat", os.symlink, "kept", "symbolic at", dir_fd=at)
     os.chdir("/")
 print(json.dumps(ends))
 """
@@ -109,6 +142,24 @@ KINDS_OF = {
     "open": ["open", "open new"],
     "rename": ["rename", "rename at"],
     "unlink": ["unlink", "rmdir"],
+    "close": ["close"],
+    "mkdir": ["mkdir", "mkdirat"],
+    "stat": [
+        "stat",
+        "lstat",
+        "fstat",
+        "fstatat",
+        "statx",
+        "statx empty",
+        "statx here",
+        "access",
+        "faccessat",
+        "statfs",
+        "fstatfs",
+    ],
+    "readdir": ["getdents"],
+    "xattr": ["getxattr", "fsetxattr", "llistxattr", "removexattr"],
+    "link": ["link", "linkat", "symlink", "symlinkat"],
 }
 
 
@@ -131,6 +182,41 @@ def test_the_calls_of_a_type_fail_and_no_others(filled, tmp_path, kind):
         # 116 is ESTALE, which none of these calls returns by itself. A call may fail with another error because an
         # earlier call, which should have made its file, has failed.
         assert (inside == 116) == (name in KINDS_OF[kind]), (name, inside)
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "message"),
+    [
+        ("mkdir", ["mkdir", "made"], "cannot create directory"),
+        ("link", ["ln", "kept", "linked"], "failed to create hard link"),
+        ("link", ["ln", "-s", "kept", "linked"], "failed to create symbolic link"),
+        ("stat", ["stat", "kept"], "cannot stat"),
+        ("readdir", ["ls", "."], "reading directory"),
+        ("rename", ["mv", "kept", "moved"], "cannot move"),
+        ("close", ["cp", "kept", "copied"], "failed to close"),
+        # The file system may lack clones, but the call fails before the file system is asked.
+        ("ioctl", ["cp", "--reflink=always", "kept", "copied"], "failed to clone"),
+    ],
+)
+def test_coreutils_hear_the_error(filled, kind, command, message):
+    wal, _ = filled
+    named = ["env", "-C", wal, "LC_ALL=C", *command]
+    done = path_run(wal, *named, types=ALL, rules=[f"-e ENOSPC -T {kind}"], code=None)
+    assert done.returncode != 0 and message in done.stderr and "No space left on device" in done.stderr, done.stderr
+
+
+FREQUENT = """
+import os, sys
+os.stat(sys.argv[1])
+os.close(os.open(sys.argv[1], os.O_RDONLY))
+"""
+
+
+@pytest.mark.parametrize(("types", "matched"), [("all", 1), ("all,stat", 2), ("close", 1), ("all,stat,close", 3)])
+def test_frequent_calls_are_held_only_if_named(filled, tmp_path, types, matched):
+    wal, _ = filled
+    _, (rule,) = listed(wal, tmp_path, FREQUENT, wal / "kept", types=types, rules=["-D 1us"])
+    assert rule["matched"] == matched
 
 
 # Each line has the type, the first byte and the number of bytes of a call.

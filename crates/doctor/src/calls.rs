@@ -78,12 +78,12 @@ pub fn why_not(error: NotInstalled) -> Missing {
 
 const SIGNALS_DO_NOT_WAIT: &str = "Beware: before Linux 5.19, a signal with a handler ends a held call, which begins \
      again or fails with EINTR; dashpot cannot count all such calls";
-const UNREADABLE: &str = "Beware: kernel.yama.ptrace_scope keeps dashpot from reading the names in open, \
-     unlink, rename and truncate, and the lists of buffers in writev and its kin: such calls go on unheld, \
-     and are counted. With 1, or with CAP_SYS_PTRACE and 2, they are held. types=sync needs none of this";
+const UNREADABLE: &str = "Beware: kernel.yama.ptrace_scope keeps dashpot from reading the names of files in \
+     calls such as open, and the lists of buffers in writev and its kin: such calls go on unheld, and are \
+     counted. With 1, or with CAP_SYS_PTRACE and 2, they are held. types=sync needs none of this";
 const UNREADABLE_OF_OTHERS: &str = "Beware: kernel.yama.ptrace_scope is 1. If a program drops from root, \
-     dashpot cannot read the names in open, unlink, rename and truncate, and the lists of buffers in writev \
-     and its kin, without CAP_SYS_PTRACE: such calls go on unheld, and are counted";
+     dashpot cannot read the names of files in calls such as open, and the lists of buffers in writev and its \
+     kin, without CAP_SYS_PTRACE: such calls go on unheld, and are counted";
 
 #[cfg(test)]
 mod tests {

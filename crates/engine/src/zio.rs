@@ -108,6 +108,18 @@ ops! {
         Truncate = "truncate",
         /// A program makes earlier writes to a file durable, as a flush does for a block device.
         Sync = "sync",
+        /// A program gives a file another name, or makes a symbolic link.
+        Link = "link",
+        /// A program makes a directory.
+        Mkdir = "mkdir",
+        /// A program closes a descriptor of a file.
+        Close = "close",
+        /// A program asks for facts about a file or its file system.
+        Stat = "stat",
+        /// A program reads the entries of a directory.
+        Readdir = "readdir",
+        /// A program reads, lists or changes the extended attributes of a file.
+        Xattr = "xattr",
     }
 }
 

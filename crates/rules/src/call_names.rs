@@ -7,10 +7,14 @@ const READ: OpSet = OpSet::of(Op::Read);
 const WRITE: OpSet = OpSet::of(Op::Write);
 const SYNC: OpSet = OpSet::of(Op::Sync);
 const TRUNCATE: OpSet = OpSet::of(Op::Truncate);
+const LINK: OpSet = OpSet::of(Op::Link);
+const STAT: OpSet = OpSet::of(Op::Stat);
+const READDIR: OpSet = OpSet::of(Op::Readdir);
+const XATTR: OpSet = OpSet::of(Op::Xattr);
 const COPIES: OpSet = READ.union(WRITE);
 
 /// The calls with their types. The number of a call is its place here, counted from 1.
-const CALLS: [(&str, OpSet); 26] = [
+const CALLS: [(&str, OpSet); 57] = [
     ("fsync", SYNC),
     ("fdatasync", SYNC),
     ("sync_file_range", SYNC),
@@ -37,6 +41,37 @@ const CALLS: [(&str, OpSet); 26] = [
     ("renameat2", OpSet::of(Op::Rename)),
     ("ftruncate", TRUNCATE),
     ("fallocate", TRUNCATE),
+    ("linkat", LINK),
+    ("symlink", LINK),
+    ("symlinkat", LINK),
+    ("mkdirat", OpSet::of(Op::Mkdir)),
+    ("lstat", STAT),
+    ("fstat", STAT),
+    ("newfstatat", STAT),
+    ("statx", STAT),
+    ("access", STAT),
+    ("faccessat", STAT),
+    ("faccessat2", STAT),
+    ("statfs", STAT),
+    ("fstatfs", STAT),
+    ("getdents", READDIR),
+    ("getdents64", READDIR),
+    ("getxattr", XATTR),
+    ("lgetxattr", XATTR),
+    ("fgetxattr", XATTR),
+    ("getxattrat", XATTR),
+    ("setxattr", XATTR),
+    ("lsetxattr", XATTR),
+    ("fsetxattr", XATTR),
+    ("setxattrat", XATTR),
+    ("listxattr", XATTR),
+    ("llistxattr", XATTR),
+    ("flistxattr", XATTR),
+    ("listxattrat", XATTR),
+    ("removexattr", XATTR),
+    ("lremovexattr", XATTR),
+    ("fremovexattr", XATTR),
+    ("removexattrat", XATTR),
 ];
 
 /// The number of the call with this name, also with the name of its function in the C library. `None` if rules
@@ -46,6 +81,7 @@ pub fn call_number(name: &str) -> Option<CallNumber> {
         "pread" => "pread64",
         "pwrite" => "pwrite64",
         "posix_fallocate" => "fallocate",
+        "fstatat" => "newfstatat",
         name => name,
     };
     let at = CALLS.iter().position(|(known, _)| *known == name)?;

@@ -24,7 +24,7 @@ pub struct CallFiles {
 }
 
 /// The types of calls that `all` stands for, in the order in which messages list them.
-const IN_ALL: [Op; 7] = [
+const IN_ALL: [Op; 9] = [
     Op::Sync,
     Op::Write,
     Op::Read,
@@ -32,14 +32,19 @@ const IN_ALL: [Op; 7] = [
     Op::Unlink,
     Op::Rename,
     Op::Truncate,
+    Op::Link,
+    Op::Mkdir,
 ];
+
+/// The types that a user must name, because programs make such calls often, and most of them do no I/O.
+const ONLY_NAMED: [Op; 4] = [Op::Close, Op::Stat, Op::Readdir, Op::Xattr];
 
 /// The types for a disk without `types=`.
 const DEFAULT: OpSet = OpSet::of(Op::Sync);
 
 /// The types of calls, in the order in which messages list them.
 pub(crate) fn call_types() -> impl Iterator<Item = Op> {
-    IN_ALL.into_iter()
+    IN_ALL.into_iter().chain(ONLY_NAMED)
 }
 
 impl CallFiles {
@@ -118,7 +123,11 @@ mod tests {
             ),
             (
                 "path:/a/*.wal,types=all",
-                "path:/a/*.wal,types=sync,write,read,open,unlink,rename,truncate",
+                "path:/a/*.wal,types=sync,write,read,open,unlink,rename,truncate,link,mkdir",
+            ),
+            (
+                "path:/a,types=xattr,close,statx",
+                "path:/a,types=close,xattr,statx",
             ),
         ] {
             assert_eq!(parse_store(text).unwrap().to_string(), shown);

@@ -118,7 +118,7 @@ mod tests {
             Err(
                 "'writes' in 'read,writes' is not an operation: did you mean write? Those are read, \
                  write, flush, fua, trim, zero, cache and all; on path disks sync, write, read, open, unlink, \
-                 rename, truncate"
+                 rename, truncate, link, mkdir, close, stat, readdir, xattr"
                     .to_owned()
             )
         );

@@ -25,7 +25,7 @@ pub(crate) fn install(socket: &OsStr, types: &OsStr) -> anyhow::Result<()> {
         }
     };
     send_listener(&stream, &listener).context("cannot reach dashpot")?;
-    drop(listener);
+    listener.leave();
     // The keeper receives this call, and learns from it how the kernel numbers the calls of this program.
     make_first_call();
     let mut go = [0];

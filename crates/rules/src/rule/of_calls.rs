@@ -106,7 +106,9 @@ fn check(spec: &RuleSpec, floor: bool) -> Result<(), ParseError> {
     let has = |op| ops.contains(OpSet::of(op));
     let moves = has(Op::Read) || has(Op::Write);
     if spec.range.is_some() && !moves && !has(Op::Sync) && !has(Op::Truncate) {
-        return refused("--range: open, unlink and rename have no range; leave it out");
+        return refused(
+            "--range: only reads, writes, truncates and some syncs have a range; leave it out",
+        );
     }
     if spec.bandwidth.is_some() && !moves {
         return refused(
@@ -151,6 +153,12 @@ mod tests {
             ("sync,write", "-D 1ms", "-D 1ms -T write,sync --mode add"),
             ("all", "-e emfile -T open", "-e EMFILE -T open"),
             (
+                "all,close",
+                "-e EIO",
+                "-e EIO -T read,write,sync,open,unlink,rename,truncate,link,mkdir,close",
+            ),
+            ("stat", "-D 1ms -T statx", "-D 1ms -T statx --mode add"),
+            (
                 "sync",
                 "-D 1ms -T fdatasync",
                 "-D 1ms -T fdatasync --mode add",
@@ -191,6 +199,8 @@ mod tests {
                 "-T write: this disk can hold only sync, which was fixed when the program started: start it \
                  with path:DIR,types=sync,write",
             ),
+            ("all", "-D 20ms -T stat", "this disk can hold only"),
+            ("stat", "-D 20ms -T getdents", "types=stat,getdents"),
             (
                 "all",
                 "-D 20ms -T trim",
@@ -211,8 +221,12 @@ mod tests {
                 "-e EIO -T write --mode floor",
                 "only a sync can be done",
             ),
-            ("all", "-D 20ms -T open --range 0..1M", "have no range"),
-            ("all", "-D 20ms -T openat --range 0..1M", "have no range"),
+            ("all", "-D 20ms -T open --range 0..1M", "only reads, writes"),
+            (
+                "all",
+                "-D 20ms -T openat --range 0..1M",
+                "only reads, writes",
+            ),
             (
                 "all",
                 "-D 1ms -T pwritev2 --mode floor",

@@ -2,7 +2,7 @@
 //! to them.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -94,6 +94,18 @@ impl Listener {
     /// Takes over a listener that another process has installed.
     pub fn from_fd(fd: OwnedFd, holds_signals: bool) -> Listener {
         Listener { fd, holds_signals }
+    }
+
+    /// Closes the descriptor in a thread with the filter, and makes no call that a filter notifies. If the
+    /// thread owned the listener while its call waits, the call might wait for ever.
+    pub fn leave(self) {
+        let fd = self.fd.into_raw_fd();
+        // SAFETY: the kernel closes this one descriptor, which nothing else uses from here on.
+        let closed = unsafe { libc::syscall(libc::SYS_close_range, fd, fd, 0) };
+        if closed != 0 {
+            // SAFETY: the descriptor is still open, and nothing else has it. Kernels before 5.9 have only this way.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
     }
 
     /// Whether a signal waits until a received call is answered. If false, a signal with a handler ends the

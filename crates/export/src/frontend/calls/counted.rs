@@ -248,6 +248,7 @@ impl Context<'_, '_, '_> {
             path,
             follows: true,
             is_inside: false,
+            may_be_empty: false,
             how: None,
         };
         let arguments = &self.call.arguments;

@@ -46,6 +46,8 @@ pub(super) struct Named {
     /// Whether the directory acts as the root for this name, so that absolute names and links start there,
     /// too.
     pub(super) is_inside: bool,
+    /// Whether an empty name stands for the file of the directory's descriptor itself.
+    pub(super) may_be_empty: bool,
     /// The argument with the address of a `struct open_how`, which may change `follows` and `is_inside`.
     pub(super) how: Option<usize>,
 }
@@ -119,6 +121,13 @@ pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
                 },
             )]
         }
+        SystemCall::Close => vec![open(Op::Close)],
+        SystemCall::Fstat | SystemCall::Fstatfs => vec![open(Op::Stat)],
+        SystemCall::Getdents | SystemCall::Getdents64 => vec![open(Op::Readdir)],
+        SystemCall::Fgetxattr
+        | SystemCall::Fsetxattr
+        | SystemCall::Flistxattr
+        | SystemCall::Fremovexattr => vec![open(Op::Xattr)],
         SystemCall::Ioctl => requested(arguments),
         _ => named_parts(call, arguments),
     }
@@ -146,10 +155,7 @@ fn requested(arguments: &[u64; 6]) -> Vec<Part> {
     };
     let of = |op, target, range| Part { op, target, range };
     match arguments[1] as u32 {
-        requests::CLONE => vec![
-            moves(Op::Write, 0, Range::None),
-            moves(Op::Read, 2, Range::None),
-        ],
+        requests::CLONE => vec![open(Op::Write), moves(Op::Read, 2, Range::None)],
         requests::CLONE_RANGE => vec![
             moves(Op::Write, 0, stored(24, 16)),
             of(Op::Read, Target::Pointed(2), stored(8, 16)),
@@ -160,7 +166,7 @@ fn requested(arguments: &[u64; 6]) -> Vec<Part> {
         ],
         requests::BTRFS_SYNC => vec![sync(SystemCall::Syncfs)],
         request if requests::ROOM.contains(&request) => {
-            vec![moves(Op::Truncate, 0, Range::None)]
+            vec![open(Op::Truncate)]
         }
         _ => Vec::new(),
     }
@@ -188,8 +194,66 @@ fn named_parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
             range: Range::End(1),
             ..named(Op::Truncate, None, 0, true)
         }],
+        SystemCall::Link => vec![
+            named(Op::Link, None, 0, false),
+            named(Op::Link, None, 1, false),
+        ],
+        SystemCall::Linkat => {
+            let follows = arguments[4] as i32 & AT_SYMLINK_FOLLOW != 0;
+            vec![
+                or_open(named(Op::Link, Some(0), 1, follows), arguments[4]),
+                named(Op::Link, Some(2), 3, false),
+            ]
+        }
+        SystemCall::Symlink => vec![named(Op::Link, None, 1, false)],
+        SystemCall::Symlinkat => vec![named(Op::Link, Some(1), 2, false)],
+        SystemCall::Mkdir => vec![named(Op::Mkdir, None, 0, false)],
+        SystemCall::Mkdirat => vec![named(Op::Mkdir, Some(0), 1, false)],
+        SystemCall::Stat | SystemCall::Access | SystemCall::Statfs => {
+            vec![named(Op::Stat, None, 0, true)]
+        }
+        SystemCall::Lstat => vec![named(Op::Stat, None, 0, false)],
+        SystemCall::Faccessat => vec![named(Op::Stat, Some(0), 1, true)],
+        SystemCall::Newfstatat | SystemCall::Faccessat2 => vec![at(Op::Stat, arguments[3])],
+        SystemCall::Statx => vec![at(Op::Stat, arguments[2])],
+        SystemCall::Getxattr
+        | SystemCall::Setxattr
+        | SystemCall::Listxattr
+        | SystemCall::Removexattr => vec![named(Op::Xattr, None, 0, true)],
+        SystemCall::Lgetxattr
+        | SystemCall::Lsetxattr
+        | SystemCall::Llistxattr
+        | SystemCall::Lremovexattr => vec![named(Op::Xattr, None, 0, false)],
+        SystemCall::Getxattrat
+        | SystemCall::Setxattrat
+        | SystemCall::Listxattrat
+        | SystemCall::Removexattrat => vec![at(Op::Xattr, arguments[2])],
         _ => Vec::new(),
     }
+}
+
+/// An operation on the file of the descriptor in the first argument.
+fn open(op: Op) -> Part {
+    moves(op, 0, Range::None)
+}
+
+/// An operation on the file whose directory and name the first two arguments give, with flags such as
+/// `AT_SYMLINK_NOFOLLOW`.
+fn at(op: Op, flags: u64) -> Part {
+    let follows = flags as i32 & AT_SYMLINK_NOFOLLOW == 0;
+    or_open(named(op, Some(0), 1, follows), flags)
+}
+
+/// With the flag `AT_EMPTY_PATH`, the name of this part may be empty.
+fn or_open(part: Part, flags: u64) -> Part {
+    let target = match part.target {
+        Target::Named(named) => Target::Named(Named {
+            may_be_empty: flags as i32 & AT_EMPTY_PATH != 0,
+            ..named
+        }),
+        target => target,
+    };
+    Part { target, ..part }
 }
 
 fn sync(call: SystemCall) -> Part {
@@ -233,6 +297,7 @@ fn named(op: Op, directory: Option<usize>, path: usize, follows: bool) -> Part {
         path,
         follows,
         is_inside: false,
+        may_be_empty: false,
         how: None,
     });
     Part {
@@ -309,5 +374,9 @@ const AT: Range = Range::At {
     offset: 3,
     length: 2,
 };
+/// The flags of calls with a directory and a name, from include/uapi/linux/fcntl.h.
+const AT_SYMLINK_NOFOLLOW: i32 = 0x100;
+const AT_SYMLINK_FOLLOW: i32 = 0x400;
+const AT_EMPTY_PATH: i32 = 0x1000;
 /// `RWF_DSYNC` and `RWF_SYNC`.
 pub(super) const SYNCS: i32 = 0x2 | 0x4;

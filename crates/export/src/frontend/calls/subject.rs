@@ -146,10 +146,16 @@ impl<'a, 'b> Subject<'a, 'b> {
         let Some(named) = self.with_how(named, arguments)? else {
             return Ok(None);
         };
-        let bytes = self.memory(arguments[named.path], PATH_MAX)?;
+        let bytes = match arguments[named.path] {
+            // Since Linux 6.11, a null pointer stands for the empty name, too.
+            0 if named.may_be_empty => vec![0],
+            address => self.memory(address, PATH_MAX)?,
+        };
         let end = bytes.iter().position(|byte| *byte == 0);
-        let Some(name) = end.map(|end| &bytes[..end]).filter(|name| !name.is_empty()) else {
-            return Ok(None);
+        let name = match end.map(|end| &bytes[..end]) {
+            Some([]) if named.may_be_empty => return self.place_of_base(named, arguments),
+            None | Some([]) => return Ok(None),
+            Some(name) => name,
         };
         let (base, name) = self.base(named, name, arguments);
         let root = if named.is_inside {
@@ -171,6 +177,21 @@ impl<'a, 'b> Subject<'a, 'b> {
             )) => Ok(None),
             found => found,
         }
+    }
+
+    /// The file of the descriptor from which a name would start. `None` for a pipe or a socket, which have no
+    /// path.
+    fn place_of_base(
+        &mut self,
+        named: Named,
+        arguments: &[u64; 6],
+    ) -> Result<Option<PathTarget>, Unknown> {
+        let base = self.directory(named, arguments);
+        let (path, status) = (self.ask(|| link(&base))?, self.ask(|| Status::of(&base))?);
+        let path = path.filter(|path| path.first() == Some(&b'/'));
+        Ok(path
+            .zip(status)
+            .map(|(path, status)| PathTarget { status, path }))
     }
 
     /// The name, with the changes that the caller's `struct open_how` demands. `None` if the caller has no
@@ -201,12 +222,7 @@ impl<'a, 'b> Subject<'a, 'b> {
     fn base(&self, named: Named, name: &[u8], arguments: &[u64; 6]) -> (String, Vec<u8>) {
         let thread = self.thread;
         if name[0] != b'/' || named.is_inside {
-            let directory = named.directory.map(|at| arguments[at] as i32);
-            let base = match directory.filter(|it| *it != AT_FDCWD) {
-                Some(descriptor) => format!("/proc/{thread}/fd/{descriptor}"),
-                None => format!("/proc/{thread}/cwd"),
-            };
-            return (base, name.to_vec());
+            return (self.directory(named, arguments), name.to_vec());
         }
         for (own, its) in [
             ("/proc/self/", ""),
@@ -222,6 +238,15 @@ impl<'a, 'b> Subject<'a, 'b> {
             }
         }
         (format!("/proc/{thread}/root"), name.to_vec())
+    }
+
+    /// The directory from which a relative name starts.
+    fn directory(&self, named: Named, arguments: &[u64; 6]) -> String {
+        let directory = named.directory.map(|at| arguments[at] as i32);
+        match directory.filter(|it| *it != AT_FDCWD) {
+            Some(descriptor) => format!("/proc/{}/fd/{descriptor}", self.thread),
+            None => format!("/proc/{}/cwd", self.thread),
+        }
     }
 
     fn descriptor(&self, number: u32) -> String {
