@@ -217,7 +217,7 @@ impl LatencyHistogram {
     /// Like [`LatencyHistogram::of`], from a compact histogram. A histogram with another layout counts as
     /// empty.
     pub fn of_sparse(sparse: &Sparse) -> LatencyHistogram {
-        LatencyHistogram::of(&Histogram::from_sparse(sparse).unwrap_or_default())
+        LatencyHistogram::of(&sparse.histogram())
     }
 
     /// The histogram that the daemon sent. Fails if a bucket does not fit the layout.

@@ -125,15 +125,16 @@ impl Collected {
             let Cell {
                 device, client, op, ..
             } = cell;
+            let tally = counting.tally();
             for part in [Part::Client(client), Part::Size(cell.size)] {
                 let key = Key { device, part, op };
-                totals.entry(key).or_default().add(counting);
+                totals.entry(key).or_default().merge(&tally);
             }
             let cell = SecondCell {
                 device,
                 client: clients[device.index()].name(client),
                 op,
-                tally: counting.brief(),
+                tally: tally.brief,
             };
             seconds.add(second, cell);
         });

@@ -81,16 +81,25 @@ impl Counting {
         }
     }
 
-    /// The figures that the collector keeps for a past second.
-    pub(super) fn brief(&self) -> Brief {
-        let mut disk = self.disk.clone();
-        disk.merge(&self.alike);
-        let mut disk = disk.to_sparse();
-        disk.buckets.shrink_to_fit();
-        Brief {
-            completed: self.completed,
-            bytes: self.bytes,
-            disk,
+    /// The counts in compact histograms.
+    pub(super) fn tally(&self) -> Tally {
+        let with_alike = |histogram: &Histogram| {
+            let mut all = self.alike.clone();
+            all.merge(histogram);
+            all.to_sparse()
+        };
+        let mut store = Histogram::of(0, self.instant);
+        store.merge(&self.store);
+        Tally {
+            failed: self.failed,
+            total: with_alike(&self.total),
+            store: store.to_sparse(),
+            lateness: self.lateness.to_sparse(),
+            brief: Brief {
+                completed: self.completed,
+                bytes: self.bytes,
+                disk: with_alike(&self.disk),
+            },
         }
     }
 }
@@ -110,23 +119,18 @@ impl Brief {
     pub(super) fn merge(&mut self, other: &Brief) {
         self.completed += other.completed;
         self.bytes += other.bytes;
-        merge(&mut self.disk, &[&widen(&other.disk)]);
-        self.disk.buckets.shrink_to_fit();
+        self.disk.merge(&other.disk);
     }
 }
 
 /// The counts of some zios, in compact histograms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Zios replied to, including failed zios.
-    pub completed: u64,
+    /// The figures that a past second has, too.
+    pub brief: Brief,
     pub failed: u64,
-    /// The total size of the zios that did not fail, in bytes.
-    pub bytes: u64,
     /// Time from a zio's arrival until the transport accepted its reply.
     pub total: Sparse,
-    /// Time from a zio's issue until the daemon offered its reply to the transport.
-    pub disk: Sparse,
     /// How long the store took.
     pub store: Sparse,
     /// The lateness of zios that were held.
@@ -134,43 +138,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, counting: &Counting) {
-        self.completed += counting.completed;
-        self.failed += counting.failed;
-        self.bytes += counting.bytes;
-        merge(&mut self.total, &[&counting.total, &counting.alike]);
-        merge(&mut self.disk, &[&counting.disk, &counting.alike]);
-        let instant = Histogram::of(0, counting.instant);
-        merge(&mut self.store, &[&counting.store, &instant]);
-        merge(&mut self.lateness, &[&counting.lateness]);
-    }
-
     pub fn merge(&mut self, other: &Tally) {
-        self.completed += other.completed;
+        self.brief.merge(&other.brief);
         self.failed += other.failed;
-        self.bytes += other.bytes;
-        for (mine, theirs) in [
-            (&mut self.total, &other.total),
-            (&mut self.disk, &other.disk),
-            (&mut self.store, &other.store),
-            (&mut self.lateness, &other.lateness),
-        ] {
-            merge(mine, &[&widen(theirs)]);
-        }
+        self.total.merge(&other.total);
+        self.store.merge(&other.store);
+        self.lateness.merge(&other.lateness);
     }
-}
-
-/// Adds histograms to a compact histogram.
-fn merge(kept: &mut Sparse, added: &[&Histogram]) {
-    if added.iter().all(|histogram| histogram.count() == 0) {
-        return;
-    }
-    let mut sum = widen(kept);
-    added.iter().for_each(|histogram| sum.merge(histogram));
-    *kept = sum.to_sparse();
-}
-
-/// Converts a compact histogram to a full histogram with the same layout.
-fn widen(kept: &Sparse) -> Histogram {
-    Histogram::from_sparse(kept).unwrap_or_default()
 }

@@ -137,11 +137,13 @@ fn tally(zios: &[&FinishedZio]) -> Tally {
     let done = zios.iter().filter(|zio| zio.outcome.is_ok());
     let of = |of: fn(&FinishedZio) -> Option<Duration>| histogram(zios.iter().copied(), of);
     Tally {
-        completed: zios.len() as u64,
+        brief: Brief {
+            completed: zios.len() as u64,
+            bytes: done.map(|zio| u64::from(zio.length)).sum(),
+            disk: of(|zio| Some(zio.at_device())),
+        },
         failed: failed.count() as u64,
-        bytes: done.map(|zio| u64::from(zio.length)).sum(),
         total: of(|zio| Some(zio.waits().total())),
-        disk: of(|zio| Some(zio.at_device())),
         store: of(|zio| Some(zio.waits().store)),
         lateness: of(|zio| {
             let waits = zio.waits();
@@ -217,10 +219,7 @@ proptest! {
                 prop_assert!(told.insert(key, cell.tally.clone()).is_none());
             }
         }
-        let brief = |zios: &[&FinishedZio]| {
-            let Tally { completed, bytes, disk, .. } = tally(zios);
-            Brief { completed, bytes, disk }
-        };
+        let brief = |zios: &[&FinishedZio]| tally(zios).brief;
         let expected: BTreeMap<_, Brief> =
             expected.into_iter().map(|(key, zios)| (key, brief(&zios))).collect();
         prop_assert_eq!(told, expected);
@@ -316,7 +315,7 @@ fn the_client_that_was_quiet_for_longest_gives_way_and_its_counts_do_not() {
         .filter_map(|(part, _, tally)| match part {
             Part::Client(place) => Some((
                 collected.client(DeviceId(0), place).to_string(),
-                tally.completed,
+                tally.brief.completed,
             )),
             Part::Size(_) => None,
         })
@@ -381,7 +380,7 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
             Part::Client(_) => 2 * 10,
             Part::Size(_) => 2 * 64,
         };
-        assert_eq!(tally.completed, expected, "{part:?} {op:?}");
+        assert_eq!(tally.brief.completed, expected, "{part:?} {op:?}");
     }
     assert_eq!(
         collected.parts(DeviceId(0)).count(),

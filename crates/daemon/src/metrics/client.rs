@@ -73,8 +73,7 @@ impl ClientScrape {
     }
 
     fn latency(&self) -> Cow<'_, Histogram> {
-        // dashpot itself made these counts, so the buckets exist.
-        Cow::Owned(Histogram::from_sparse(&self.tally.disk).unwrap_or_default())
+        Cow::Owned(self.tally.brief.disk.histogram())
     }
 }
 
@@ -101,11 +100,14 @@ impl Metrics {
         )?;
         let each = || scrape.operations.iter().map(|one| one.labels(self.label));
         let tallies = || scrape.operations.iter().map(|one| &one.tally);
-        let completed = tallies().map(|tally| tally.completed);
+        let completed = tallies().map(|tally| tally.brief.completed);
         page.counter(&self.operations, each().zip(completed))?;
         let failed = tallies().map(|tally| tally.failed);
         page.counter(&self.errors, each().zip(failed))?;
-        page.counter(&self.bytes, each().zip(tallies().map(|tally| tally.bytes)))?;
+        page.counter(
+            &self.bytes,
+            each().zip(tallies().map(|tally| tally.brief.bytes)),
+        )?;
         let latencies = scrape.operations.iter().map(ClientScrape::latency);
         page.histogram(&self.latency, each().zip(latencies))
     }

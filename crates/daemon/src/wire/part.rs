@@ -10,11 +10,11 @@ pub(crate) fn part_latency(by: String, op: Op, tally: &Tally) -> OpLatency {
     OpLatency {
         by: Some(by),
         op: op.name().to_owned(),
-        completed: tally.completed,
+        completed: tally.brief.completed,
         failed: tally.failed,
-        bytes: tally.bytes,
+        bytes: tally.brief.bytes,
         total: LatencyHistogram::of_sparse(&tally.total),
-        disk: LatencyHistogram::of_sparse(&tally.disk),
+        disk: LatencyHistogram::of_sparse(&tally.brief.disk),
         lateness: LatencyHistogram::of_sparse(&tally.lateness),
         store: Some(LatencyHistogram::of_sparse(&tally.store)),
     }

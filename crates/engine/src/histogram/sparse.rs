@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::Histogram;
 use super::layout::BUCKETS;
 use super::moments::Moments;
 
@@ -20,6 +21,22 @@ pub struct Sparse {
     pub nanos: Moments,
     /// Moments of the values truncated to microseconds.
     pub micros: Moments,
+}
+
+impl Sparse {
+    /// Adds the values of another histogram. A histogram of another layout counts as empty.
+    pub fn merge(&mut self, other: &Sparse) {
+        if !other.buckets.is_empty() {
+            let mut sum = self.histogram();
+            sum.merge(&other.histogram());
+            *self = sum.to_sparse();
+        }
+    }
+
+    /// The values as a full histogram. A histogram of another layout counts as empty.
+    pub fn histogram(&self) -> Histogram {
+        Histogram::from_sparse(self).unwrap_or_default()
+    }
 }
 
 /// The layout has no bucket with this index, or the bucket's count makes the total exceed 64 bits.

@@ -182,6 +182,19 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn sparse_forms_add_up_as_histograms_do(
+        one in list_of(latency(), 0..100),
+        other in list_of(latency(), 0..100),
+    ) {
+        let mut sum = recorded(&one).to_sparse();
+        sum.merge(&recorded(&other).to_sparse());
+        prop_assert_eq!(sum.buckets.capacity(), sum.buckets.len());
+        prop_assert_eq!(sum, recorded(&[one, other].concat()).to_sparse());
+    }
+}
+
 #[test]
 fn an_empty_histogram_has_no_extremes_averages_or_rows() {
     let empty = Histogram::default();

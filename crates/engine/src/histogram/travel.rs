@@ -1,5 +1,7 @@
 //! Converts histograms to the form in which they are sent, and back.
 
+use alloc::vec::Vec;
+
 use super::Histogram;
 use super::layout::{lower_bound, upper_bound};
 use super::sparse::{BadBucket, Sparse};
@@ -7,8 +9,10 @@ use super::sparse::{BadBucket, Sparse};
 impl Histogram {
     /// The histogram in the form in which it is sent.
     pub fn to_sparse(&self) -> Sparse {
+        let mut buckets: Vec<_> = self.buckets().collect();
+        buckets.shrink_to_fit();
         Sparse {
-            buckets: self.buckets().collect(),
+            buckets,
             min: self.min().unwrap_or_default(),
             max: self.max().unwrap_or_default(),
             nanos: self.nanos,

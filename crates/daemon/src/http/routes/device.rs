@@ -9,7 +9,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::answers::AnswerBuilder;
-use crate::collector::{self, Collected, Part, Tally};
+use crate::collector::{self, Collected, Part};
 use crate::http::charged::{HeapSize, JsonAnswer};
 use crate::wire::{DeviceView, interrupted, part_latency, unheld};
 use crate::{Daemon, Refusal};
@@ -81,13 +81,13 @@ fn parts(collected: &Collected, device: DeviceId, by: By) -> Vec<OpLatency> {
 
 /// The store's latencies of an operation.
 fn stores(collected: &Collected, device: DeviceId, op: Op) -> Sparse {
-    let mut all = Tally::default();
+    let mut all = Sparse::default();
     for (part, of, tally) in collected.parts(device) {
         if of == op && matches!(part, Part::Size(_)) {
-            all.merge(tally);
+            all.merge(&tally.store);
         }
     }
-    all.store
+    all
 }
 
 /// The snapshot of a device. If the device's shard has failed, this is a snapshot without I/O, and the second
