@@ -1,16 +1,18 @@
 //! I/O by the values of a breakdown, in no more groups than a reader can take in.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use dashpot_engine::histogram::Histogram;
 
 use super::class::class_order;
+use super::counts::merge;
 use super::interval::OTHER;
 use super::value::Unit;
 
 /// The I/O of each value of a breakdown.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Groups {
     places: HashMap<String, usize>,
     groups: Vec<Group>,
@@ -25,8 +27,8 @@ pub struct Group {
     pub count: u64,
     /// The total size of these I/Os, in bytes.
     pub bytes: u64,
-    /// The distribution of the I/Os' latencies, or of another number.
-    pub numbers: Histogram,
+    /// The distribution of the I/Os' latencies, or of another number, if it is asked for.
+    pub numbers: Option<Box<Histogram>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +54,16 @@ impl Groups {
     /// The groups with any I/O, in this order. If there are more than 16 groups of names, or more than 65
     /// groups of classes, the smallest groups are merged into [`OTHER`], which comes last.
     pub fn shown(self, order: Order) -> Vec<Group> {
+        self.at_most(order.most(), order)
+    }
+
+    /// The groups with any I/O, in this order. If there are more than `most`, the smallest groups are merged into
+    /// [`OTHER`], which comes last.
+    pub fn at_most(self, most: usize, order: Order) -> Vec<Group> {
         let mut groups = self.ranked(order);
         let has_other = groups.last().is_some_and(|group| group.value == OTHER);
-        if groups.len() > order.most() || has_other {
-            let kept = (groups.len() - usize::from(has_other)).min(order.most() - 1);
+        if groups.len() > most || has_other {
+            let kept = (groups.len() - usize::from(has_other)).min(most - 1);
             let mut other = Group {
                 value: OTHER.to_owned(),
                 ..Group::default()
@@ -106,10 +114,16 @@ impl Order {
 }
 
 impl Group {
+    /// The distribution of the numbers; empty if there is none.
+    pub fn numbers(&self) -> Cow<'_, Histogram> {
+        let known = self.numbers.as_deref().map(Cow::Borrowed);
+        known.unwrap_or_default()
+    }
+
     fn merge(&mut self, more: &Group) {
         self.count += more.count;
         self.bytes += more.bytes;
-        self.numbers.merge(&more.numbers);
+        merge(&mut self.numbers, more.numbers.as_deref());
     }
 }
 
@@ -128,7 +142,7 @@ mod tests {
             value: value.to_owned(),
             count,
             bytes: 1_000 / count.max(1),
-            numbers: Histogram::of(1_000_000, count),
+            numbers: Some(Box::new(Histogram::of(1_000_000, count))),
         }
     }
 

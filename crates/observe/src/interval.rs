@@ -5,9 +5,9 @@ use std::time::Duration;
 use dashpot_engine::DepthTimes;
 use dashpot_engine::histogram::Histogram;
 
+use super::counts::Counts;
 use super::in_flight::InFlight;
 use super::kind::Kind;
-use super::layer::Layer;
 
 /// The I/O of a device in an interval.
 pub struct DeviceInterval {
@@ -38,24 +38,10 @@ pub struct OpInterval {
     /// In a breakdown, the value, such as a client, a process or a size. `other` stands for all values beyond
     /// the maximum number of values.
     pub by: Option<String>,
-    /// How many I/Os ended in the interval.
-    pub completed: u64,
-    /// How many bytes the ended I/Os moved. A failed zio moved none.
-    pub bytes: u64,
-    /// The sum of the latencies at the disk, in nanoseconds.
+    /// The I/Os that ended in the interval.
+    pub counts: Counts,
+    /// The sum of the latencies at the disk, in nanoseconds. A source can know it without each latency.
     pub time_ns: u128,
-    /// How many I/Os were joined to other I/Os before they were issued, if the source counts them.
-    pub merged: u64,
-    /// Latencies from arrival until the reply was accepted. For the kernel's disks, they are measured from
-    /// the queueing if `-Q` asked for that, and otherwise equal `disk`.
-    pub total: Histogram,
-    /// Latencies from issue until the reply was offered; for the kernel's disks, until completion.
-    pub disk: Histogram,
-    /// Latencies of the store alone, without the injection, if the source knows them.
-    pub store: Option<Histogram>,
-    /// The distribution of the dimension that the question measures, if it measures one and the I/Os have
-    /// values of it.
-    pub measured: Option<Histogram>,
 }
 
 impl DeviceInterval {
@@ -83,47 +69,37 @@ impl DeviceInterval {
     /// Adds the I/O of an operation to the I/O of the same operation so far.
     pub fn add(&mut self, op: OpInterval) {
         match self.ops.iter_mut().find(|known| known.is_like(&op)) {
-            Some(known) => known.add(&op),
+            Some(known) => {
+                known.counts.merge(&op.counts);
+                known.time_ns += op.time_ns;
+            }
             None => self.ops.push(op),
         }
+    }
+
+    /// The latencies at the disk of all operations.
+    pub fn latencies(&self) -> Histogram {
+        let mut latencies = Histogram::default();
+        let each = self.ops.iter().filter_map(|op| op.counts.disk.as_deref());
+        each.for_each(|disk| latencies.merge(disk));
+        latencies
     }
 }
 
 impl OpInterval {
+    /// The I/O of an operation, or of one value of a breakdown.
+    pub fn of(kind: Kind, by: Option<String>, counts: Counts) -> OpInterval {
+        OpInterval {
+            kind,
+            rwbs: None,
+            by,
+            time_ns: counts.disk.as_ref().map_or(0, |disk| disk.sum()),
+            counts,
+        }
+    }
+
     fn is_like(&self, other: &OpInterval) -> bool {
         (&self.kind, &self.rwbs, &self.by) == (&other.kind, &other.rwbs, &other.by)
-    }
-
-    fn add(&mut self, more: &OpInterval) {
-        self.completed += more.completed;
-        self.bytes += more.bytes;
-        self.time_ns += more.time_ns;
-        self.merged += more.merged;
-        self.total.merge(&more.total);
-        self.disk.merge(&more.disk);
-        if let (Some(store), Some(more)) = (&mut self.store, &more.store) {
-            store.merge(more);
-        }
-        if let Some(more) = &more.measured {
-            self.measured.get_or_insert_default().merge(more);
-        }
-    }
-
-    /// The latencies at a layer, if they are known. For a volume, these are the latencies that its clients
-    /// see.
-    pub fn at(&self, layer: Layer) -> Option<&Histogram> {
-        match layer {
-            Layer::Volume | Layer::Disk | Layer::Fs | Layer::Kernel => Some(&self.disk),
-            Layer::Store => self.store.as_ref(),
-        }
-    }
-
-    /// The latencies at a layer; if `queued`, the latencies from arrival. A store has no queue.
-    pub fn measured(&self, layer: Layer, queued: bool) -> Option<&Histogram> {
-        match (layer, queued) {
-            (Layer::Store, _) | (_, false) => self.at(layer),
-            (_, true) => Some(&self.total),
-        }
     }
 }
 
@@ -159,20 +135,13 @@ mod tests {
 
     fn interval(ops: &[(&str, &str, u64)], in_flight: u64) -> DeviceInterval {
         let op = |&(op, by, completed): &(&str, &str, u64)| {
-            let latencies = Histogram::of(1_000, completed);
-            OpInterval {
-                kind: Kind::of_word(op),
-                rwbs: None,
-                by: Some(by.to_owned()),
+            let counts = Counts {
                 completed,
                 bytes: completed * 512,
-                time_ns: latencies.sum(),
-                merged: 0,
-                total: latencies.clone(),
-                disk: latencies,
-                store: None,
-                measured: None,
-            }
+                disk: Some(Box::new(Histogram::of(1_000, completed))),
+                ..Counts::default()
+            };
+            OpInterval::of(Kind::of_word(op), Some(by.to_owned()), counts)
         };
         DeviceInterval {
             device: "d".to_owned(),
@@ -196,13 +165,14 @@ mod tests {
         let mut sum = interval(&[("read", "dd", 3), ("write", "dd", 1)], 9);
         sum.go_on(interval(&[("read", "fio", 5), ("read", "dd", 4)], 2), 9);
         let ops = sum.ops.iter();
-        let ops = ops.map(|op| (op.kind.word(), op.by.as_deref(), op.bytes, op.disk.count()));
+        let ops = ops.map(|op| (op.kind.word(), op.by.as_deref(), op.counts.bytes));
         let expected = [
-            ("read", Some("dd"), 7 * 512, 7),
-            ("write", Some("dd"), 512, 1),
-            ("read", Some("fio"), 5 * 512, 5),
+            ("read", Some("dd"), 7 * 512),
+            ("write", Some("dd"), 512),
+            ("read", Some("fio"), 5 * 512),
         ];
         assert_eq!(ops.collect::<Vec<_>>(), expected);
+        assert_eq!(sum.latencies(), Histogram::of(1_000, 13));
         assert_eq!((sum.elapsed.as_secs(), sum.busy.as_millis()), (2, 10));
         assert_eq!((sum.depth_time_ns, sum.in_flight.zios), (14, Some(2)));
     }
@@ -218,7 +188,7 @@ mod tests {
         let by = |name: &str| {
             let mut ops = sum.ops.iter();
             let op = ops.find(|op| op.by.as_deref() == Some(name));
-            op.map_or(0, |op| op.completed)
+            op.map_or(0, |op| op.counts.completed)
         };
         assert_eq!(sum.ops.len(), 5);
         assert_eq!((by("dd"), by("p2"), by("other")), (103, 1, 97));

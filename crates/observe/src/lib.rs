@@ -7,6 +7,7 @@
 mod busy;
 mod class;
 mod container;
+mod counts;
 pub mod diff;
 mod dimension;
 mod facts;
@@ -31,6 +32,7 @@ mod value;
 mod who;
 
 pub use busy::Busy;
+pub use counts::Counts;
 pub use dimension::{Dimension, Knows};
 pub use facts::{Cell, Fact, Facts};
 pub use finished::{FinishedIo, IoWaits};
@@ -48,6 +50,6 @@ pub use question::{Needs, Past, Question, Schedule, Subject, Wanted};
 pub use seen::{EarlierIos, Seen, Stacked, VanishedDevice, unplaced_calls};
 pub use size::{size_class, size_name};
 pub use statistic::{Metric, Statistic};
-pub use tally::{Alike, KEYS_MAX, OfValue, Tally};
+pub use tally::{Alike, KEYS_MAX, Tally};
 pub use value::{Unit, Value};
 pub use who::{Thread, WRITE_BACK, Who};

@@ -116,10 +116,11 @@ impl Statistic {
 
     /// The distribution of the statistic's number among the I/Os of an operation.
     pub fn numbers<'a>(&self, op: &'a OpInterval) -> Option<&'a Histogram> {
-        match self.measure()? {
-            Dimension::Latency => Some(&op.disk),
-            _ => op.measured.as_ref(),
-        }
+        let numbers = match self.measure()? {
+            Dimension::Latency => &op.counts.disk,
+            _ => &op.counts.measured,
+        };
+        numbers.as_deref()
     }
 
     /// The breakdown. A statistic of a number, such as the latency, that names no breakdown is broken down by

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use dashpot_engine::histogram::Histogram;
 use foldhash::fast::RandomState;
 
+use super::counts::{Counts, record};
 use super::dimension::Dimension;
 use super::finished::FinishedIo;
+use super::groups::{Group, Groups};
 use super::interval::OpInterval;
 use super::kind::Kind;
 use super::parts::{Name, Names, Part, Parts};
@@ -28,7 +30,7 @@ pub struct Tally {
     counts_only: bool,
     places: HashMap<Key, CountIndex, RandomState>,
     /// The counts of each place.
-    counted: Vec<Counted>,
+    counted: Vec<Counts>,
     parts: Parts,
     /// The device of the last I/O, because consecutive I/Os often have the same device.
     last_device: Option<(Arc<str>, Name)>,
@@ -56,33 +58,6 @@ pub struct Alike {
     is_selected: Option<bool>,
     /// The place of these I/Os in the counts, if their names alone decide it.
     place: Option<CountIndex>,
-}
-
-/// The counts of a place. Because a histogram takes 10 KiB, it is allocated only when its first value is
-/// recorded.
-#[derive(Debug, Default)]
-struct Counted {
-    completed: u64,
-    bytes: u64,
-    merged: u64,
-    disk: Option<Box<Histogram>>,
-    /// `None` while the latency of each I/O from its arrival equals its latency at the device.
-    total: Option<Box<Histogram>>,
-    store: Option<Box<Histogram>>,
-    measured: Option<Box<Histogram>>,
-}
-
-/// The I/Os of one device and type that have one value of the breakdown.
-#[derive(Debug)]
-pub struct OfValue<'a> {
-    /// The value; `None` without a breakdown.
-    pub value: Option<String>,
-    /// How many I/Os there are.
-    pub completed: u64,
-    /// The number of bytes that these I/Os moved.
-    pub bytes: u64,
-    /// The distribution of the number that the question measures; `None` if it measures none.
-    pub measured: Option<&'a Histogram>,
 }
 
 impl Tally {
@@ -196,11 +171,11 @@ impl Tally {
             return;
         }
         let CountIndex(place) = self.place(like);
-        self.counted[place].merge(&Counted {
+        self.counted[place].merge(&Counts {
             completed: latencies.count(),
             bytes,
             disk: Some(Box::new(latencies.clone())),
-            ..Counted::default()
+            ..Counts::default()
         });
     }
 
@@ -211,7 +186,7 @@ impl Tally {
 
     fn place_of(&mut self, key: Key) -> CountIndex {
         *self.places.entry(key).or_insert_with(|| {
-            self.counted.push(Counted::default());
+            self.counted.push(Counts::default());
             CountIndex(self.counted.len() - 1)
         })
     }
@@ -293,18 +268,22 @@ impl Tally {
             .collect()
     }
 
-    /// The I/Os of each value, over all devices and types, in no order. Unlike [`Tally::ops`], this function
-    /// copies no histograms.
-    pub fn values(&self) -> impl Iterator<Item = OfValue<'_>> {
-        self.places.iter().map(|(key, CountIndex(place))| {
-            let counted = &self.counted[*place];
-            OfValue {
-                value: self.value(key),
-                completed: counted.completed,
-                bytes: counted.bytes,
-                measured: counted.measured.as_deref(),
-            }
-        })
+    /// The I/Os of each value, over all devices and types, with the numbers that the question measures. Begins
+    /// the next interval, because unlike [`Tally::ops`], this function copies no histograms.
+    pub fn take_groups(&mut self) -> Groups {
+        let mut groups = Groups::default();
+        let mut counted = std::mem::take(&mut self.counted);
+        for (key, CountIndex(place)) in &self.places {
+            let counts = std::mem::take(&mut counted[*place]);
+            groups.add(Group {
+                value: self.value(key).unwrap_or_default(),
+                count: counts.completed,
+                bytes: counts.bytes,
+                numbers: counts.measured,
+            });
+        }
+        self.clear();
+        groups
     }
 
     fn value(&self, key: &Key) -> Option<String> {
@@ -312,23 +291,11 @@ impl Tally {
             .and_then(|by| self.parts.name(by, key.kind, key.part))
     }
 
-    fn op(&self, key: &Key, counted: &Counted) -> OpInterval {
-        let disk = counted.disk.as_deref().cloned().unwrap_or_default();
-        let own = |times: &Option<Box<Histogram>>| times.as_deref().cloned();
+    fn op(&self, key: &Key, counts: &Counts) -> OpInterval {
+        let letters = key.letters.map(|letters| self.parts.names.of(letters));
         OpInterval {
-            kind: key.kind,
-            rwbs: key
-                .letters
-                .map(|letters| self.parts.names.of(letters).to_string()),
-            by: self.value(key),
-            completed: counted.completed,
-            bytes: counted.bytes,
-            time_ns: disk.sum(),
-            merged: counted.merged,
-            total: own(&counted.total).unwrap_or_else(|| disk.clone()),
-            disk,
-            store: own(&counted.store),
-            measured: own(&counted.measured),
+            rwbs: letters.map(ToString::to_string),
+            ..OpInterval::of(key.kind, self.value(key), counts.clone())
         }
     }
 
@@ -339,48 +306,6 @@ impl Tally {
         self.parts.names = Names::default();
         self.last_device = None;
         self.known.clear();
-    }
-}
-
-impl Counted {
-    fn add_times(&mut self, io: &FinishedIo) {
-        let (disk_ns, total_ns) = (io.at_device_ns(), io.total_ns());
-        if self.total.is_none() && total_ns != disk_ns {
-            self.total = Some(self.disk.clone().unwrap_or_default());
-        }
-        if let Some(total) = &mut self.total {
-            total.record(total_ns);
-        }
-        if let Some(ns) = io.waits.in_store_ns() {
-            record(&mut self.store, ns);
-        }
-        record(&mut self.disk, disk_ns);
-    }
-
-    fn merge(&mut self, other: &Counted) {
-        if self.total.is_some() || other.total.is_some() {
-            self.total = self.total.take().or_else(|| self.disk.clone());
-            merge(
-                &mut self.total,
-                other.total.as_deref().or(other.disk.as_deref()),
-            );
-        }
-        merge(&mut self.store, other.store.as_deref());
-        merge(&mut self.measured, other.measured.as_deref());
-        merge(&mut self.disk, other.disk.as_deref());
-        self.completed += other.completed;
-        self.bytes += other.bytes;
-        self.merged += other.merged;
-    }
-}
-
-fn record(times: &mut Option<Box<Histogram>>, ns: u64) {
-    times.get_or_insert_default().record(ns);
-}
-
-fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Histogram>) {
-    if let Some(more) = more {
-        times.get_or_insert_default().merge(more);
     }
 }
 

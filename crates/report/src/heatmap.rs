@@ -209,7 +209,7 @@ impl HeatmapReport {
         let mut latencies = Histogram::default();
         let ops = devices.iter().flat_map(|interval| &interval.ops);
         for op in ops.filter(|op| self.ops.is_none_or(|ops| op.kind.is_in(ops))) {
-            let measured = op.measured(self.layer, self.queued);
+            let measured = op.counts.latencies(self.layer, self.queued);
             measured.into_iter().for_each(|one| latencies.merge(one));
         }
         let length = seen.length();

@@ -301,8 +301,8 @@ impl IolatencyReport {
         ops.map(move |(device, op, latencies)| Group {
             value: value_of(by, device, op).to_owned(),
             count: latencies.count(),
-            bytes: op.bytes,
-            numbers: latencies.clone(),
+            bytes: op.counts.bytes,
+            numbers: Some(Box::new(latencies.clone())),
         })
     }
 
@@ -310,7 +310,7 @@ impl IolatencyReport {
         Value {
             value: group.value.clone(),
             layer: (self.layers.len() > 1).then_some(layer),
-            distribution: Distribution::new(&group.numbers, self.boundary),
+            distribution: Distribution::new(&group.numbers(), self.boundary),
         }
     }
 
@@ -326,7 +326,9 @@ impl IolatencyReport {
             interval.ops.iter().map(move |op| (device, op))
         });
         all.filter(move |(_, op)| has_type(op, glob))
-            .filter_map(move |(device, op)| Some((device, op, op.measured(layer, self.queued)?)))
+            .filter_map(move |(device, op)| {
+                Some((device, op, op.counts.latencies(layer, self.queued)?))
+            })
     }
 }
 

@@ -190,10 +190,10 @@ fn completed(interval: &DeviceInterval, ops: &[Op]) -> Completed {
     let mut all = Completed::default();
     for op in interval.ops.iter().filter(|op| op.kind.is_any(ops)) {
         all = all.with(&Completed {
-            zios: op.completed,
-            bytes: op.bytes,
+            zios: op.counts.completed,
+            bytes: op.counts.bytes,
             time_ns: op.time_ns,
-            merged: op.merged,
+            merged: op.counts.merged,
         });
     }
     all

@@ -6,7 +6,6 @@ use std::fmt;
 use clap::{ArgAction, Args};
 use dashpot_cli::reports::{DeviceArgs, OutputArgs, Pace, PeriodArgs, split_words};
 use dashpot_cli::{BackgroundArgs, NoApi, PageArgs};
-use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Op};
 use dashpot_observe::{
     DeviceInterval, InFlight, Layer, Length, Percentiles, Question, Schedule, Seen,
@@ -191,13 +190,11 @@ impl Line {
     /// The line of a device. As in the kernel's statistics, writing zeroes counts as a write, and a
     /// trim counts as a discard.
     pub fn of(interval: &DeviceInterval) -> Line {
-        let mut latency = Histogram::default();
-        interval.ops.iter().for_each(|op| latency.merge(&op.disk));
         let per_second = |number| per_second(number, interval.elapsed);
         let rate = |ops: &[Op]| {
             let asked = interval.ops.iter();
             let asked = asked.filter(|op| op.kind.is_any(ops));
-            per_second(asked.map(|op| op.completed).sum())
+            per_second(asked.map(|op| op.counts.completed).sum())
         };
         Line {
             device: interval.device.clone(),
@@ -205,8 +202,8 @@ impl Line {
             writes_per_s: rate(&[Op::Write, Op::Zero]),
             discards_per_s: rate(&[Op::Trim]),
             flushes_per_s: rate(&[Op::Flush, Op::Sync]),
-            bytes_per_s: per_second(interval.ops.iter().map(|op| op.bytes).sum()),
-            latency: Percentiles::of(&latency),
+            bytes_per_s: per_second(interval.ops.iter().map(|op| op.counts.bytes).sum()),
+            latency: Percentiles::of(&interval.latencies()),
             in_flight: interval.in_flight.clone(),
         }
     }
@@ -318,7 +315,7 @@ mod tests {
     use std::time::Duration;
 
     use dashpot_engine::histogram::Histogram;
-    use dashpot_observe::{DeviceInterval, InFlight, Kind, Length, OpInterval};
+    use dashpot_observe::{Counts, DeviceInterval, InFlight, Kind, Length, OpInterval};
     use dashpot_text::table::{Room, assert_fits};
     use expect_test::expect;
 
@@ -327,20 +324,13 @@ mod tests {
     };
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
-        let latency = Histogram::of(ns, completed);
-        OpInterval {
-            kind: Kind::of_word(op),
-            rwbs: None,
-            by: None,
+        let counts = Counts {
             completed,
             bytes: completed * 4_096,
-            time_ns: latency.sum(),
-            merged: 0,
-            total: latency.clone(),
-            disk: latency,
-            store: None,
-            measured: None,
-        }
+            disk: Some(Box::new(Histogram::of(ns, completed))),
+            ..Counts::default()
+        };
+        OpInterval::of(Kind::of_word(op), None, counts)
     }
 
     fn interval(device: &str, ops: Vec<OpInterval>, in_flight: InFlight) -> Line {

@@ -152,9 +152,9 @@ impl QuantizeReport {
         let (mut latencies, mut bytes) = (Histogram::default(), 0);
         let ops = devices.iter().flat_map(|interval| &interval.ops);
         for op in ops.filter(|op| op.kind.is_in(self.ops)) {
-            if let Some(at_layer) = op.at(layer) {
+            if let Some(at_layer) = op.counts.latencies(layer, false) {
                 latencies.merge(at_layer);
-                bytes += op.bytes;
+                bytes += op.counts.bytes;
             }
         }
         Aggregation::new(&latencies, bytes, elapsed_of_all(devices.iter().copied()))

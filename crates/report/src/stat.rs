@@ -217,9 +217,9 @@ impl StatReport {
         let numbers = self.statistic.numbers(op);
         Group {
             value: value.to_owned(),
-            count: op.completed,
-            bytes: op.bytes,
-            numbers: numbers.map_or_else(Histogram::default, Histogram::clone),
+            count: op.counts.completed,
+            bytes: op.counts.bytes,
+            numbers: numbers.cloned().map(Box::new),
         }
     }
 }
@@ -248,8 +248,8 @@ fn busy_of(interval: &DeviceInterval) -> (String, Amount) {
     let length = interval.elapsed.as_secs_f64();
     let percent = 100.0 * (interval.busy.as_secs_f64() / length);
     let amount = Amount {
-        count: interval.ops.iter().map(|op| op.completed).sum(),
-        bytes: interval.ops.iter().map(|op| op.bytes).sum(),
+        count: interval.ops.iter().map(|op| op.counts.completed).sum(),
+        bytes: interval.ops.iter().map(|op| op.counts.bytes).sum(),
         numbers: None,
         busy: Some(Busy {
             busy_percent: (length > 0.0).then_some(percent),
@@ -369,7 +369,7 @@ impl Amount {
         Amount {
             count: group.count,
             bytes: group.bytes,
-            numbers: unit.map(|unit| Numbers::of(&group.numbers, unit)),
+            numbers: unit.map(|unit| Numbers::of(&group.numbers(), unit)),
             busy: None,
         }
     }

@@ -259,7 +259,7 @@ mod tests {
 
     fn counted(seen: &Seen) -> u64 {
         let ops = seen.at(Layer::Disk)[0].ops.iter();
-        ops.map(|op| op.completed).sum()
+        ops.map(|op| op.counts.completed).sum()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use dashpot_api::{
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 use dashpot_engine::{DepthTimes, Duration as ZioTime};
 use dashpot_observe::{
-    DeviceInterval, Dimension, FinishedIo, InFlight, Intervals, Kind, Layer, OpInterval,
+    Counts, DeviceInterval, Dimension, FinishedIo, InFlight, Intervals, Kind, Layer, OpInterval,
     Predicates, Question, Schedule, Seen, Span, size_class, size_name,
 };
 use dashpot_rules::parse_size;
@@ -387,23 +387,16 @@ fn op_interval(later: &OpLatency, before: &[&OpLatency]) -> anyhow::Result<OpInt
         let latencies = difference(of(later), before.iter().filter_map(|op| of(op)));
         latencies.context("the daemon's histogram")
     };
-    let disk = difference(|op| Some(&op.disk))?;
-    Ok(OpInterval {
-        kind: Kind::of_word(&later.op),
-        rwbs: None,
-        by: later.by.clone(),
+    let counts = Counts {
         completed: later.completed.saturating_sub(sum(|op| op.completed)),
         bytes: later.bytes.saturating_sub(sum(|op| op.bytes)),
-        time_ns: disk.sum(),
-        merged: 0,
         total: difference(|op| Some(&op.total))?,
-        disk,
-        store: match later.store {
-            Some(_) => Some(difference(|op| op.store.as_ref())?),
-            None => None,
-        },
-        measured: None,
-    })
+        disk: difference(|op| Some(&op.disk))?,
+        store: difference(|op| op.store.as_ref())?,
+        ..Counts::default()
+    };
+    let kind = Kind::of_word(&later.op);
+    Ok(OpInterval::of(kind, later.by.clone(), counts))
 }
 
 fn in_flight(look: &DiskLatency) -> InFlight {
@@ -421,13 +414,13 @@ fn in_flight(look: &DiskLatency) -> InFlight {
 fn difference<'a>(
     later: Option<&LatencyHistogram>,
     before: impl Iterator<Item = &'a LatencyHistogram>,
-) -> Result<Histogram, BadBucket> {
-    let later = later.map(LatencyHistogram::histogram).transpose()?;
+) -> Result<Option<Box<Histogram>>, BadBucket> {
+    let Some(later) = later else { return Ok(None) };
     let mut sum = Histogram::default();
     for sent in before {
         sum.merge(&sent.histogram()?);
     }
-    Ok(later.unwrap_or_default().since(&sum))
+    Ok(Some(Box::new(later.histogram()?.since(&sum))))
 }
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dashpot_engine::Op;
-use dashpot_engine::histogram::Histogram;
-use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval};
+use dashpot_observe::{Counts, DeviceInterval, InFlight, Kind, OpInterval};
 use dashpot_probe::Number;
 
 /// The counters of a device since the kernel made it.
@@ -137,18 +136,15 @@ impl Counters {
 
 impl Transfers {
     fn op(&self, op: Op) -> OpInterval {
-        OpInterval {
-            kind: Kind::Op(op),
-            rwbs: None,
-            by: None,
+        let counts = Counts {
             completed: self.completed,
             bytes: self.sectors * SECTOR,
-            time_ns: u128::from(self.time_ms) * NS_PER_MS,
             merged: self.merged,
-            total: Histogram::default(),
-            disk: Histogram::default(),
-            store: None,
-            measured: None,
+            ..Counts::default()
+        };
+        OpInterval {
+            time_ns: u128::from(self.time_ms) * NS_PER_MS,
+            ..OpInterval::of(Kind::Op(op), None, counts)
         }
     }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use dashpot_api::{Client, Second, SecondLatency, Seconds};
 use dashpot_engine::histogram::LAYOUT;
-use dashpot_observe::{DeviceInterval, InFlight, Kind, Layer, OpInterval, Past, Seen, Span};
+use dashpot_observe::{
+    Counts, DeviceInterval, InFlight, Kind, Layer, OpInterval, Past, Seen, Span,
+};
 
 use crate::source::Source;
 use crate::wall::unix_ns;
@@ -160,19 +162,14 @@ fn idle(device: &str, elapsed: Duration) -> DeviceInterval {
 /// The I/O of one client with one operation in a second.
 fn op(one: &SecondLatency) -> anyhow::Result<OpInterval> {
     let latency = one.latency.histogram().context("the daemon's histogram")?;
-    Ok(OpInterval {
-        kind: Kind::of_word(&one.op),
-        rwbs: None,
-        by: Some(one.client.clone()),
+    let counts = Counts {
         completed: one.completed,
         bytes: one.bytes,
-        time_ns: latency.sum(),
-        merged: 0,
-        total: latency.clone(),
-        disk: latency,
-        store: None,
-        measured: None,
-    })
+        disk: Some(Box::new(latency)),
+        ..Counts::default()
+    };
+    let client = Some(one.client.clone());
+    Ok(OpInterval::of(Kind::of_word(&one.op), client, counts))
 }
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use dashpot_api::{Promise, Rule, Shard};
-use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleLevel, Traffic, TxgStats};
 use dashpot_engine::{Duration, Instant, Op};
-use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, OpInterval, percentile};
+use dashpot_observe::{Counts, DeviceInterval, InFlight, Layer, Length, OpInterval, percentile};
 use dashpot_text::heatmap::HeatColumn;
 
 /// A frame. If the frame ends an interval, it also has the figures of that interval.
@@ -131,12 +130,11 @@ impl Done {
         let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
         let ops = || interval.ops.iter();
         let rate = |ops: &mut dyn Iterator<Item = &OpInterval>| {
-            ops.map(|op| op.completed).sum::<u64>() as f64 / seconds
+            ops.map(|op| op.counts.completed).sum::<u64>() as f64 / seconds
         };
         let rate_of = |wanted: &[Op]| rate(&mut ops().filter(|op| op.kind.is_any(wanted)));
-        let bytes: u64 = ops().map(|op| op.bytes).sum();
-        let mut latencies = Histogram::default();
-        ops().for_each(|op| latencies.merge(&op.disk));
+        let bytes: u64 = ops().map(|op| op.counts.bytes).sum();
+        let latencies = interval.latencies();
         Some(Done {
             reads: rate_of(&[Op::Read]),
             writes: rate_of(&[Op::Write, Op::Zero]),
@@ -156,19 +154,19 @@ impl ClientFrame {
     /// The I/O of each client in an interval, the busiest client first.
     pub(crate) fn all(interval: &DeviceInterval) -> Vec<ClientFrame> {
         let seconds = interval.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        let mut counted: BTreeMap<&str, (u64, Histogram)> = BTreeMap::new();
+        let mut counted: BTreeMap<&str, Counts> = BTreeMap::new();
         for op in &interval.ops {
             if let Some(by) = &op.by {
-                let (completed, latencies) = counted.entry(by).or_default();
-                *completed += op.completed;
-                latencies.merge(&op.disk);
+                counted.entry(by).or_default().merge(&op.counts);
             }
         }
-        let client = |(name, (completed, latencies)): (&str, (u64, Histogram))| ClientFrame {
+        let client = |(name, counts): (&str, Counts)| ClientFrame {
             name: name.to_owned(),
             connections: None,
-            per_second: Some(completed as f64 / seconds),
-            p99_ns: percentile(&latencies, 990_000),
+            per_second: Some(counts.completed as f64 / seconds),
+            p99_ns: counts
+                .disk
+                .and_then(|latencies| percentile(&latencies, 990_000)),
         };
         let mut all: Vec<ClientFrame> = counted.into_iter().map(client).collect();
         all.sort_by(|a, b| {

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dashpot_engine::histogram::Histogram;
-use dashpot_observe::DeviceInterval;
+use dashpot_observe::{Counts, DeviceInterval};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
@@ -27,20 +26,12 @@ pub struct KernelMetrics(pub Arc<Mutex<KernelTotals>>);
 #[derive(Clone, Debug, Default)]
 pub struct KernelTotals {
     /// The I/O, by device and operation.
-    ops: BTreeMap<(String, String), Total>,
+    ops: BTreeMap<(String, String), Counts>,
     /// For each device, the number of I/Os in flight, and the age of the oldest of them in nanoseconds.
     in_flight: BTreeMap<String, (u64, u64)>,
     /// Whether each device that the watch has seen still exists.
     present: BTreeMap<String, bool>,
     lost: u64,
-}
-
-/// The I/O of one device with one operation.
-#[derive(Clone, Debug, Default)]
-struct Total {
-    completed: u64,
-    bytes: u64,
-    latency: Histogram,
 }
 
 impl Metrics for KernelMetrics {
@@ -71,10 +62,7 @@ impl KernelTotals {
                 self.total(interval, op);
             }
             for op in &interval.ops {
-                let total = self.total(interval, op.kind.word());
-                total.completed += op.completed;
-                total.bytes += op.bytes;
-                total.latency.merge(&op.disk);
+                self.total(interval, op.kind.word()).merge(&op.counts);
             }
         }
         // The watch forgets disks that vanished long ago, so that a host may make disks all day.
@@ -89,14 +77,14 @@ impl KernelTotals {
         self.lost += lost;
     }
 
-    fn total(&mut self, interval: &DeviceInterval, op: &str) -> &mut Total {
+    fn total(&mut self, interval: &DeviceInterval, op: &str) -> &mut Counts {
         let key = (interval.device.clone(), op.to_owned());
         self.ops.entry(key).or_default()
     }
 
     fn each_op<'a, V>(
         &'a self,
-        value: impl Fn(&'a Total) -> V + 'a,
+        value: impl Fn(&'a Counts) -> V + 'a,
     ) -> impl Iterator<Item = (Labels<'a>, V)> {
         self.ops.iter().map(move |((device, op), total)| {
             let labels = vec![("device", Cow::from(device)), ("op", Cow::from(op))];
@@ -118,10 +106,11 @@ impl Collector for KernelTotals {
         let page = &mut Page(encoder);
         page.counter(&OPERATIONS, self.each_op(|total| total.completed))?;
         page.counter(&BYTES, self.each_op(|total| total.bytes))?;
-        page.histogram(
-            &LATENCY,
-            self.each_op(|total| Cow::Borrowed(&total.latency)),
-        )?;
+        let latency = self.each_op(|total| {
+            let known = total.disk.as_deref().map(Cow::Borrowed);
+            known.unwrap_or_default()
+        });
+        page.histogram(&LATENCY, latency)?;
         page.gauge(&IN_FLIGHT, self.each_device(|(number, _)| number))?;
         page.gauge(&OLDEST, self.each_device(|(_, age)| seconds_of(age.into())))?;
         let present = self.present.iter();

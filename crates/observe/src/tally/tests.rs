@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Op, Waits};
 use proptest::collection::vec;
-use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::subsequence;
 
 use super::*;
 use crate::facts::Facts;
 use crate::finished::IoWaits;
+use crate::groups::Order;
 use crate::interval::OTHER;
 use crate::layer::Layer;
 use crate::question::Needs;
@@ -63,6 +65,11 @@ fn kernel_io(letters: &str, comm: Option<&str>) -> FinishedIo {
     }
 }
 
+fn total(op: &OpInterval) -> u128 {
+    let total = op.counts.latencies(Layer::Disk, true);
+    total.map_or(0, Histogram::sum)
+}
+
 fn values(tally: &Tally, device: &str) -> Vec<String> {
     let mut values: Vec<String> = tally
         .ops(device)
@@ -85,14 +92,26 @@ fn devices_and_types_are_apart_and_add_up() {
         tally.add(&zio(device, op));
     }
     let ops = tally.ops("a").into_iter();
-    let seen = ops.map(|op| (op.kind, op.completed, op.bytes, op.time_ns, op.total.sum()));
+    let seen = ops.map(|op| {
+        (
+            op.kind,
+            op.counts.completed,
+            op.counts.bytes,
+            op.time_ns,
+            total(&op),
+        )
+    });
     let expected = [
         (Kind::Op(Op::Read), 2, 8_192, 12_000, 18_000),
         (Kind::Op(Op::Write), 1, 4_096, 6_000, 9_000),
     ];
     assert_eq!(seen.collect::<Vec<_>>(), expected);
     assert_eq!(
-        tally.ops("b")[0].store.as_ref().map(Histogram::count),
+        tally.ops("b")[0]
+            .counts
+            .store
+            .as_ref()
+            .map(|store| store.count()),
         Some(1)
     );
     assert_eq!(tally.devices(), ["a".into(), "b".into()]);
@@ -109,10 +128,10 @@ fn the_kernels_letters_are_apart() {
     let ops = tally.ops("vda");
     let seen: Vec<_> = ops
         .iter()
-        .map(|op| (op.rwbs.as_deref(), op.completed))
+        .map(|op| (op.rwbs.as_deref(), op.counts.completed))
         .collect();
     assert_eq!(seen, [(Some("R"), 2), (Some("WS"), 1)]);
-    assert_eq!((ops[0].disk.sum(), ops[0].total.sum()), (12_000, 18_000));
+    assert_eq!((ops[0].time_ns, total(&ops[0])), (12_000, 18_000));
 }
 
 #[test]
@@ -138,7 +157,14 @@ fn offsets_that_reach_far_are_in_longer_ranges() {
     assert_eq!(values(&tally, "a"), ["0-1M", "1M-2M", "63M-64M"]);
     tally.add(&at(127 << 20));
     assert_eq!(values(&tally, "a"), ["0-2M", "126M-128M", "62M-64M"]);
-    assert_eq!(tally.ops("a").iter().map(|op| op.completed).sum::<u64>(), 4);
+    assert_eq!(
+        tally
+            .ops("a")
+            .iter()
+            .map(|op| op.counts.completed)
+            .sum::<u64>(),
+        4
+    );
 }
 
 #[test]
@@ -153,10 +179,10 @@ fn values_beyond_the_most_are_other_and_counted() {
     }
     let ops = tally.ops("a");
     assert!(ops.len() <= KEYS_MAX + 1);
-    let all: u64 = ops.iter().map(|op| op.completed).sum();
+    let all: u64 = ops.iter().map(|op| op.counts.completed).sum();
     assert_eq!(all, more as u64);
     let other = ops.iter().find(|op| op.by.as_deref() == Some(OTHER));
-    assert_eq!(other.map(|op| op.completed), Some(100));
+    assert_eq!(other.map(|op| op.counts.completed), Some(100));
 }
 
 fn some_io() -> impl Strategy<Value = FinishedIo> {
@@ -216,7 +242,7 @@ type Sum = (u64, u64, Histogram);
 
 /// The sums of counts, of bytes and of measured numbers, by value.
 fn by_value(
-    counted: impl Iterator<Item = (Option<String>, u64, u64, Option<Histogram>)>,
+    counted: impl Iterator<Item = (Option<String>, u64, u64, Option<Box<Histogram>>)>,
 ) -> BTreeMap<Option<String>, Sum> {
     let mut sums: BTreeMap<Option<String>, Sum> = BTreeMap::new();
     for (value, completed, bytes, measured) in counted {
@@ -270,24 +296,20 @@ words.join(",").parse().expect("conditions")
         }
 
         let ops = tally.devices().into_iter().flat_map(|device| tally.ops(&device));
-        let ops = ops.map(|op| (op.by, op.completed, op.bytes, op.measured));
-        let values = tally.values().map(|one| (one.value, one.completed, one.bytes, one.measured.cloned()));
-        let values = by_value(values);
-        prop_assert_eq!(&values, &by_value(ops));
+        let ops = ops.map(|op| (op.by, op.counts.completed, op.counts.bytes, op.counts.measured));
+        let ops = by_value(ops);
         let mut one_by_one = Tally::of(&question);
         ios.iter().for_each(|io| one_by_one.add(io));
-        let own = one_by_one.values().map(|one| (one.value, one.completed, one.bytes, one.measured.cloned()));
-        prop_assert_eq!(values, by_value(own));
 
         let taken: Vec<&FinishedIo> = ios.iter().filter(|io| picked.iter().all(|(_, test)| test(io))).collect();
         for device in ["a", "b"] {
             let own = || taken.iter().filter(|io| &*io.device == device);
             let ops = tally.ops(device);
-            let count: u64 = ops.iter().map(|op| op.completed).sum();
-            let bytes: u64 = ops.iter().map(|op| op.bytes).sum();
-            let time: u128 = ops.iter().map(|op| op.disk.sum()).sum();
-            let total: u128 = ops.iter().map(|op| op.total.sum()).sum();
-            let measured: u128 = ops.iter().filter_map(|op| op.measured.as_ref()).map(Histogram::sum).sum();
+            let count: u64 = ops.iter().map(|op| op.counts.completed).sum();
+            let bytes: u64 = ops.iter().map(|op| op.counts.bytes).sum();
+            let time: u128 = ops.iter().map(|op| op.time_ns).sum();
+            let total: u128 = ops.iter().map(total).sum();
+            let measured: u128 = ops.iter().filter_map(|op| op.counts.measured.as_ref()).map(|one| one.sum()).sum();
             prop_assert_eq!(measured, own().filter_map(|io| measure?.number(io)).map(u128::from).sum::<u128>());
             prop_assert_eq!(count, own().count() as u64);
             prop_assert_eq!(bytes, own().map(|io| io.bytes_done()).sum::<u64>());
@@ -305,10 +327,16 @@ words.join(",").parse().expect("conditions")
                 }
                 let seen: BTreeMap<(Kind, &str), u64> = ops
                     .iter()
-                    .map(|op| ((op.kind, op.by.as_deref().unwrap_or_default()), op.completed))
+                    .map(|op| ((op.kind, op.by.as_deref().unwrap_or_default()), op.counts.completed))
                     .collect();
                 prop_assert_eq!(seen, expected);
             }
+        }
+        for tally in [&mut tally, &mut one_by_one] {
+            let groups = tally.take_groups().all(Order::ByCount).into_iter();
+            let groups = groups.map(|one| (Some(one.value), one.count, one.bytes, one.numbers));
+            prop_assert_eq!(&by_value(groups), &ops);
+            prop_assert!(tally.devices().is_empty());
         }
     }
 }

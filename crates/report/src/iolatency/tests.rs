@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use dashpot_engine::Op;
-use dashpot_observe::{DeviceInterval, Dimension, InFlight, Kind, OpInterval, Schedule, Seen};
+use dashpot_observe::{
+    Counts, DeviceInterval, Dimension, InFlight, Kind, OpInterval, Schedule, Seen,
+};
 use dashpot_text::surface::{Pictures, Surface};
 use dashpot_text::table::assert_fits;
 use expect_test::expect;
@@ -286,18 +288,13 @@ fn json_of_a_breakdown_names_it_and_its_values() {
 
 /// A device with flushes of processes: each process's name, its number of flushes, and their latency in ns.
 fn device(processes: &[(&str, u64, u64)]) -> DeviceInterval {
-    let op = |&(name, count, ns): &(&str, u64, u64)| OpInterval {
-        kind: Kind::Op(Op::Flush),
-        rwbs: None,
-        by: Some(name.to_owned()),
-        completed: count,
-        bytes: 0,
-        time_ns: 0,
-        merged: 0,
-        total: Histogram::of(ns, count),
-        disk: Histogram::of(ns, count),
-        store: None,
-        measured: None,
+    let op = |&(name, count, ns): &(&str, u64, u64)| {
+        let counts = Counts {
+            completed: count,
+            disk: Some(Box::new(Histogram::of(ns, count))),
+            ..Counts::default()
+        };
+        OpInterval::of(Kind::Op(Op::Flush), Some(name.to_owned()), counts)
     };
     DeviceInterval {
         device: "vda".to_owned(),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use dashpot_engine::Op;
 use dashpot_engine::histogram::Histogram;
-use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval, Schedule, Seen};
+use dashpot_observe::{Counts, DeviceInterval, InFlight, Kind, OpInterval, Schedule, Seen};
 use dashpot_text::surface::{Pictures, Surface};
 use dashpot_text::table::assert_fits;
 use expect_test::expect;
@@ -11,20 +11,15 @@ use super::*;
 use crate::report::Report;
 
 fn op(op: Op, by: Option<&str>, completed: u64, bytes: u64, ns: u64) -> OpInterval {
-    let latencies = Histogram::of(ns, completed);
-    OpInterval {
-        kind: Kind::Op(op),
-        rwbs: None,
-        by: by.map(str::to_owned),
+    let histogram = |number| Some(Box::new(Histogram::of(number, completed)));
+    let counts = Counts {
         completed,
         bytes,
-        time_ns: latencies.sum(),
-        merged: 0,
-        total: latencies.clone(),
-        disk: latencies,
-        store: None,
-        measured: Some(Histogram::of(bytes / completed, completed)),
-    }
+        disk: histogram(ns),
+        measured: histogram(bytes / completed),
+        ..Counts::default()
+    };
+    OpInterval::of(Kind::Op(op), by.map(str::to_owned), counts)
 }
 
 fn seen(ops: Vec<OpInterval>) -> Seen {

@@ -45,9 +45,10 @@ fn look(since_ns: u64, reads: u64) -> DiskLatency {
 #[test]
 fn an_interval_is_the_difference_of_two_looks() {
     let interval = between(&look(7, 30), &look(7, 80)).unwrap();
-    let read = &interval.ops[0];
+    let read = &interval.ops[0].counts;
+    let disk = read.disk.as_ref().expect("latencies");
     assert_eq!((read.completed, read.bytes), (50, 50 * 4_096));
-    assert_eq!((read.disk.count(), read.disk.sum()), (50, 500_000_000));
+    assert_eq!((disk.count(), disk.sum()), (50, 500_000_000));
     assert_eq!(
         (interval.elapsed, interval.busy.as_millis()),
         (interval.busy, 500)
@@ -57,7 +58,7 @@ fn an_interval_is_the_difference_of_two_looks() {
     assert_eq!((depths.most, depths.depth_time), (1, 500_000_000));
     let whole = since_start(&look(7, 80)).unwrap();
     assert_eq!(
-        (whole.ops[0].completed, whole.elapsed.as_millis()),
+        (whole.ops[0].counts.completed, whole.elapsed.as_millis()),
         (80, 800)
     );
 }
@@ -76,7 +77,13 @@ fn counts(earlier: Vec<OpLatency>, later: Vec<OpLatency>) -> Vec<(String, u64, u
     let interval = between(&broken_down(earlier), &broken_down(later)).unwrap();
     let counts = interval.ops.into_iter();
     counts
-        .map(|op| (op.by.unwrap(), op.completed, op.disk.count()))
+        .map(|op| {
+            (
+                op.by.unwrap(),
+                op.counts.completed,
+                op.counts.disk.map_or(0, |disk| disk.count()),
+            )
+        })
         .collect()
 }
 

@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{
-    DeviceInterval, FinishedIo, InFlight, Intervals, Knows, OpInterval, Question, Schedule, Seen,
-    Span,
+    DeviceInterval, FinishedIo, InFlight, Intervals, Knows, Layer, OpInterval, Question, Schedule,
+    Seen, Span,
 };
 use dashpot_recording::{Blocks, Query};
 use dashpot_rules::thousands;
@@ -150,7 +151,8 @@ impl RecordedIntervals<'_> {
     fn averaged(&self, mut ops: Vec<OpInterval>) -> Vec<OpInterval> {
         if self.question.has_averages() && self.recorded.knows() == Knows::Kernel {
             for op in &mut ops {
-                op.time_ns = op.total.sum();
+                let queued = op.counts.latencies(Layer::Kernel, true);
+                op.time_ns = queued.map_or(0, Histogram::sum);
             }
         }
         ops

@@ -100,7 +100,7 @@ fn add(counts: &mut Counts, seen: &Seen, layer: Layer) {
         for op in &device.ops {
             let key = (device.device.clone(), op.kind.word().to_owned());
             let sums = counts.entry(key).or_default();
-            *sums = (sums.0 + op.completed, sums.1 + op.bytes);
+            *sums = (sums.0 + op.counts.completed, sums.1 + op.counts.bytes);
         }
     }
 }

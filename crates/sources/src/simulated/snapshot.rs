@@ -10,7 +10,7 @@ use dashpot_engine::{
     Device, DiskId, DiskStats, InFlight as Zio, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
 };
 use dashpot_observe::{
-    ClassInterval, DeviceInterval, InFlight, Kind, Layer, OpInterval, PoolInterval,
+    ClassInterval, Counts, DeviceInterval, InFlight, Kind, Layer, OpInterval, PoolInterval,
 };
 use dashpot_rules::PoolSpec;
 use dashpot_sim::{CallWait, Simulation, Unfinished};
@@ -171,20 +171,14 @@ fn op_between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
         let (later, earlier) = (later.latency(kind), earlier.latency(kind));
         difference(later.as_deref(), earlier.as_deref())
     };
-    let disk = latency(LatencyKind::Disk);
-    OpInterval {
-        kind: Kind::Op(op),
-        rwbs: None,
-        by: None,
+    let counts = Counts {
         completed: later.completed - earlier.completed,
         bytes: later.bytes - earlier.bytes,
-        time_ns: disk.sum(),
-        merged: 0,
-        total: latency(LatencyKind::Total),
-        disk,
-        store: None,
-        measured: None,
-    }
+        total: Some(Box::new(latency(LatencyKind::Total))),
+        disk: Some(Box::new(latency(LatencyKind::Disk))),
+        ..Counts::default()
+    };
+    OpInterval::of(Kind::Op(op), None, counts)
 }
 
 impl PoolSnapshot {

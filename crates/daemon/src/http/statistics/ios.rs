@@ -10,7 +10,7 @@ use dashpot_observe::{FinishedIo, Layer, Question, Statistic, Tally};
 
 use super::asked::{Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
-use super::parts::{Numbers, Parts};
+use super::parts::parts;
 use crate::answers::AnswerBuilder;
 use crate::collector::{Copied, Kept};
 use crate::http::memory::Wanted;
@@ -181,8 +181,7 @@ fn columns_of(
     let mut columns: BTreeMap<u64, Column> = BTreeMap::new();
     for zios in zios.chunk_by(|one, next| column_of(one) == column_of(next)) {
         ios.look(zios, |io| tally.add(io));
-        let parts = parts_of(&tally).into_column();
-        tally.clear();
+        let parts = parts(tally.take_groups(), statistic);
         if !parts.is_empty() {
             columns.entry(column_of(&zios[0])).or_default().parts = parts;
         }
@@ -199,16 +198,6 @@ pub(super) fn question(statistic: &Statistic) -> Question {
         counts_only: true,
         ..statistic.question()
     }
-}
-
-/// The parts of a tally, over all devices and types.
-pub(super) fn parts_of(tally: &Tally) -> Parts<'_> {
-    let mut parts = Parts::default();
-    for one in tally.values() {
-        let numbers = one.measured.map(Numbers::Tallied);
-        parts.add(one.value.as_deref(), one.completed, one.bytes, numbers);
-    }
-    parts
 }
 
 /// In how many pieces the columns of an interval are counted.

@@ -5,12 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dashpot_api::Column;
-use dashpot_engine::histogram::Histogram;
-use dashpot_observe::{Dimension, FinishedIo, Kind, Layer, Metric, Statistic, Value, Who};
+use dashpot_observe::{
+    Dimension, FinishedIo, Group, Groups, Kind, Layer, Metric, Statistic, Value, Who,
+};
 
 use super::asked::panicked;
 use super::interval::{Counted, Interval};
-use super::parts::{Numbers, Parts};
+use super::parts::parts;
 use crate::answers::AnswerBuilder;
 use crate::collector::{SecondCell, SecondCells, Steps};
 use crate::{Daemon, Refusal};
@@ -94,10 +95,10 @@ fn columns(
     let columns_of =
         seconds.chunk_by(|one, next| interval.column(one.0) == interval.column(next.0));
     for seconds in columns_of {
-        let mut parts = Parts::default();
+        let mut groups = Groups::default();
         let cells = seconds.iter().flat_map(|(_, cells)| cells.iter());
-        cells.for_each(|cell| add(&mut parts, daemon, statistic, cell));
-        let parts = parts.into_column();
+        cells.for_each(|cell| add(&mut groups, daemon, statistic, cell));
+        let parts = parts(groups, statistic);
         if !parts.is_empty() {
             let column = columns.entry(interval.column(seconds[0].0)).or_default();
             column.parts = parts;
@@ -107,7 +108,7 @@ fn columns(
 }
 
 /// Adds the I/O of a cell, if the statistic selects it.
-fn add(parts: &mut Parts<'_>, daemon: &Daemon, statistic: &Statistic, cell: &SecondCell) {
+fn add(groups: &mut Groups, daemon: &Daemon, statistic: &Statistic, cell: &SecondCell) {
     let layer = layer_of(daemon, cell);
     let io = sample(layer, daemon.name_of(cell.device), cell);
     if layer != statistic.layer || !statistic.predicates.select(&io) {
@@ -118,9 +119,14 @@ fn add(parts: &mut Parts<'_>, daemon: &Daemon, statistic: &Statistic, cell: &Sec
         Some(Value::Name(name)) => Some(name),
         Some(Value::Number(_)) | None => None,
     };
-    let numbers = || Box::new(Histogram::from_sparse(&cell.tally.disk).unwrap_or_default());
-    let numbers = statistic.measure().map(|_| Numbers::Own(numbers()));
-    parts.add(value, cell.tally.completed, cell.tally.bytes, numbers);
+    groups.add(Group {
+        value: value.unwrap_or_default().to_owned(),
+        count: cell.tally.completed,
+        bytes: cell.tally.bytes,
+        numbers: statistic
+            .measure()
+            .map(|_| Box::new(cell.tally.disk.histogram())),
+    });
 }
 
 fn layer_of(daemon: &Daemon, cell: &SecondCell) -> Layer {

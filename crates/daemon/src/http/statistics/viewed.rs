@@ -10,7 +10,8 @@ use dashpot_observe::{Dimension, FinishedIo, Knows, Layer, Statistic, Tally};
 
 use super::asked::{Answer, Ios, StatisticSource, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
-use super::ios::{parts_of, question};
+use super::ios::question;
+use super::parts::parts;
 use crate::answers::{AnswerBuilder, AnswerMemory};
 use crate::http::memory::{Memory, Wanted};
 use crate::{Refusal, RefusalKind};
@@ -163,8 +164,8 @@ fn count_piece(
     };
     let since = each(memory, &wanted, &mut add)?;
     counted.since = counted.since.max(since);
-    for (second, tally) in columns.zip(tallies) {
-        let parts = parts_of(&tally).into_column();
+    for (second, mut tally) in columns.zip(tallies) {
+        let parts = parts(tally.take_groups(), statistic);
         if !parts.is_empty() {
             let column = Column {
                 parts,
