@@ -34,7 +34,9 @@ pub(crate) trait Frontend: AsFd + Debug + Send {
 
     /// Whether `received` may begin with a whole request. If not, the shard receives more bytes before it
     /// decodes them.
-    fn may_hold_request(&self, received: &[u8]) -> bool;
+    fn may_hold_request(&self, received: &[u8]) -> bool {
+        !received.is_empty()
+    }
 
     /// Decodes the first message in `received`, without consuming it. If the shard cannot admit the request
     /// now, it will decode the same bytes again later.
@@ -44,8 +46,10 @@ pub(crate) trait Frontend: AsFd + Debug + Send {
     /// shard sends the data after it.
     fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome);
 
-    /// The whole reply to a question about extents.
-    fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8>;
+    /// The whole reply to a question about extents. Neither the kernel nor a system call asks one.
+    fn extents_reply(&self, _question: &ExtentQuestion, _extents: &[Extent]) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// Offers bytes to the transport, which may accept only a part of them. Never waits.
     fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize>;
@@ -265,6 +269,14 @@ impl ReceiveLimits {
         usual: 256 << 10,
         short: 8 << 10,
     };
+
+    /// The limits of a transport whose longest message has this many bytes.
+    pub(crate) const fn of_messages(longest: usize) -> ReceiveLimits {
+        ReceiveLimits {
+            usual: 2 * longest,
+            short: longest,
+        }
+    }
 }
 
 /// How much one call of [`Frontend::send`] may carry. Larger limits raise throughput, but delay replies.
@@ -286,4 +298,13 @@ impl SendLimits {
         replies: 32,
         bytes: 128 << 10,
     };
+
+    /// The limits of a transport that takes one reply in each call, the longest of this many bytes.
+    pub(crate) const fn of_replies(longest: usize) -> SendLimits {
+        SendLimits {
+            calls: SendLimits::STREAM.replies,
+            replies: 1,
+            bytes: longest + 1,
+        }
+    }
 }

@@ -43,11 +43,8 @@ pub use self::kinds::notified_calls;
 pub(crate) use self::receiver::{Watched, follow};
 use self::transport::Transport;
 use self::wire::{MESSAGE, REPLY};
-use super::boundary::{
-    Arrival, Decoded, Done, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
-};
+use super::boundary::{Arrival, Decoded, Done, Frontend, ReceiveLimits, Request, SendLimits};
 use crate::export::ExportInfo;
-use crate::store::Extent;
 
 /// The calls of a program, with all its processes, on one disk.
 #[derive(Debug)]
@@ -81,11 +78,6 @@ impl Frontend for Session {
         encode::put_head(heads, request, outcome);
     }
 
-    /// No system call asks for extents.
-    fn extents_reply(&self, _: &ExtentQuestion, _: &[Extent]) -> Vec<u8> {
-        Vec::new()
-    }
-
     fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         Ok(self.transport.send(bytes))
     }
@@ -95,11 +87,7 @@ impl Frontend for Session {
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits {
-            calls: SendLimits::STREAM.replies,
-            replies: 1,
-            bytes: REPLY + 1,
-        }
+        SendLimits::of_replies(REPLY)
     }
 }
 

@@ -3,69 +3,40 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use dashpot_engine::Outcome;
 use dashpot_sys::ublk::{Descriptor, Event, Queue, op};
 use dashpot_sys::why_no_ring;
 use rustix::fs::{FileType, fstat, major, minor, readlink};
 use rustix::io::Errno;
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::decode::decode;
+use super::encode;
 use super::handshake::DEPTH;
-use super::wire::{DATA_MAX, Head, MESSAGE_MAX, Reply, SECTOR};
-use crate::frontend::boundary::{Arrival, NotServed};
+use super::wire::{DATA_MAX, Head, MESSAGE_MAX, REPLY_MAX, Reply, SECTOR};
+use crate::export::ExportInfo;
+use crate::frontend::boundary::{
+    Arrival, Decoded, Frontend, NotServed, ReceiveLimits, Request, SendLimits,
+};
 
-/// A device that this process serves through the device's queue.
-pub(super) struct Device {
+/// The connection to the driver for one device: this process serves the device through its queue.
+pub(crate) struct Session {
     queue: Box<Queue>,
     /// Whether the device answers every request with an error.
     fails: bool,
 }
 
-impl Device {
-    pub(super) fn new(fd: OwnedFd) -> Result<Device, NotServed> {
+impl Session {
+    /// Takes the open character device of a new device.
+    pub(crate) fn new(fd: OwnedFd) -> Result<Session, NotServed> {
         if !is_ublk(&fd) {
             return Err(NOT_UBLK);
         }
         let queue = Queue::serve(fd, DEPTH).map_err(|error| NotServed::Refused(why_not(&error)))?;
-        Ok(Device {
+        Ok(Session {
             queue: Box::new(queue),
             fails: false,
         })
-    }
-
-    /// Appends messages to the spare capacity of `into`, while there is room for the longest message.
-    pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
-        self.queue.hear();
-        if self.queue.submit().is_err() {
-            return Arrival::End;
-        }
-        if self.fails {
-            return self.fail_arrived();
-        }
-        let before = into.len();
-        for _ in 0..MESSAGES_PER_CALL {
-            if into.capacity() - into.len() < MESSAGE_MAX {
-                break;
-            }
-            match self.queue.next_event() {
-                Some(Event::Request { tag, descriptor }) => self.take(into, tag, descriptor),
-                // Messages that were received earlier in this call are dropped, because the session can no
-                // longer reply to them.
-                Some(Event::End) => return Arrival::End,
-                None => return arrived(into.len() > before),
-            }
-        }
-        self.queue.ring_again();
-        arrived(into.len() > before)
-    }
-
-    /// Fails the requests that the driver has sent, and all that it will send. A session that closed its ring
-    /// at once crashed Linux 6.12: the kernel cancelled the driver's commands in the ring while the driver
-    /// still had requests for them.
-    pub(super) fn fail_all(&mut self) -> bool {
-        self.fails = true;
-        self.queue.fail_held();
-        self.queue.ring_again();
-        self.queue.is_used()
     }
 
     fn fail_arrived(&mut self) -> Arrival {
@@ -106,9 +77,57 @@ impl Device {
             let _ = self.queue.finish(tag, Err(Errno::IO));
         }
     }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Session").finish_non_exhaustive()
+    }
+}
+
+impl Frontend for Session {
+    /// Appends messages to the spare capacity of `into`, while there is room for the longest message.
+    fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
+        self.queue.hear();
+        if self.queue.submit().is_err() {
+            return Arrival::End;
+        }
+        if self.fails {
+            return self.fail_arrived();
+        }
+        let before = into.len();
+        for _ in 0..MESSAGES_PER_CALL {
+            if into.capacity() - into.len() < MESSAGE_MAX {
+                break;
+            }
+            match self.queue.next_event() {
+                Some(Event::Request { tag, descriptor }) => self.take(into, tag, descriptor),
+                // Messages that were received earlier in this call are dropped, because the session can no
+                // longer reply to them.
+                Some(Event::End) => return Arrival::End,
+                None => return arrived(into.len() > before),
+            }
+        }
+        self.queue.ring_again();
+        arrived(into.len() > before)
+    }
+
+    fn receive_limits(&self) -> ReceiveLimits {
+        ReceiveLimits::of_messages(MESSAGE_MAX)
+    }
+
+    #[inline]
+    fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded {
+        decode(received, export)
+    }
+
+    #[inline]
+    fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
+        encode::put_head(heads, request, outcome);
+    }
 
     /// Copies the data of a reply to the kernel, and queues the command that ends the request.
-    pub(super) fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+    fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         let whole = bytes.iter().map(|part| part.len()).sum();
         let Some((reply, data)) = split(bytes) else {
             return Ok(whole);
@@ -127,19 +146,27 @@ impl Device {
         }
     }
 
-    pub(super) fn flush(&mut self) -> rustix::io::Result<()> {
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::of_replies(REPLY_MAX)
+    }
+
+    fn flush(&mut self) -> rustix::io::Result<()> {
         let submitted = self.queue.submit();
         submitted.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
-}
 
-impl std::fmt::Debug for Device {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Device").finish_non_exhaustive()
+    /// Fails the requests that the driver has sent, and all that it will send. A session that closed its ring
+    /// at once crashed Linux 6.12: the kernel cancelled the driver's commands in the ring while the driver
+    /// still had requests for them.
+    fn fail_all(&mut self) -> bool {
+        self.fails = true;
+        self.queue.fail_held();
+        self.queue.ring_again();
+        self.queue.is_used()
     }
 }
 
-impl AsFd for Device {
+impl AsFd for Session {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }
@@ -184,13 +211,13 @@ fn why_not(error: &io::Error) -> String {
 }
 
 const NOT_UBLK: NotServed = NotServed::WrongDescriptor("ublk device");
-/// The largest number of messages that one call of [`Device::receive`] takes. Each further message in a batch
+/// The largest number of messages that one call of [`Session::receive`] takes. Each further message in a batch
 /// delays the messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use super::{Device, NOT_UBLK, split};
+    use super::{NOT_UBLK, Session, split};
     use std::fs::File;
     use std::io::IoSlice;
 
@@ -198,7 +225,7 @@ mod tests {
     fn other_descriptors_are_refused() {
         for path in ["/dev/null", "/proc/self/exe", "/"] {
             let file = File::open(path).unwrap();
-            assert_eq!(Device::new(file.into()).unwrap_err(), NOT_UBLK, "{path}");
+            assert_eq!(Session::new(file.into()).unwrap_err(), NOT_UBLK, "{path}");
         }
     }
 
