@@ -26,6 +26,7 @@ mod proof;
 mod record;
 pub mod reports;
 mod rule;
+mod scenario;
 mod stats;
 mod top;
 mod when;
@@ -51,6 +52,10 @@ pub use page::{PageArgs, Speed, ViewArgs, parse_speed};
 pub use pool::{GetArgs, SetArgs};
 pub use proof::ProofArgs;
 pub use record::{BackgroundArgs, CutArgs, KeepArgs, RecordArgs, RecordCommand, ShowArgs};
+pub use scenario::{
+    ScenarioArgs, ScenarioCommand, ScenarioListArgs, ScenarioRunArgs, ScenarioShowArgs,
+    ScenarioStopArgs,
+};
 pub use stats::StatsArgs;
 pub use top::TopArgs;
 pub use when::{Between, When};

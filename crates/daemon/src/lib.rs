@@ -14,6 +14,8 @@ pub mod metrics;
 pub mod promises;
 mod refusal;
 mod registry;
+mod runs;
+mod scenario;
 mod wire;
 
 pub use collector::Collector;

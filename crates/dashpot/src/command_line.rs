@@ -8,8 +8,8 @@ use dashpot_cli::{
     AttachArgs, CheckArgs, ClearArgs, CompletionsArgs, CrashArgs, DetachArgs, DiffArgs,
     DmsetupArgs, DoctorArgs, GetArgs, InflightArgs, InjectArgs, InstallArgs, ListArgs, LoadArgs,
     ManArgs, MountArgs, ProofArgs, RecordArgs, RenewArgs, ResetArgs, ResumeArgs, RunArgs,
-    ServeArgs, SetArgs, StatsArgs, StatusArgs, StopArgs, SuspendArgs, TopArgs, UpdateArgs,
-    ViewArgs, ZinjectArgs,
+    ScenarioArgs, ServeArgs, SetArgs, StatsArgs, StatusArgs, StopArgs, SuspendArgs, TopArgs,
+    UpdateArgs, ViewArgs, ZinjectArgs,
 };
 use dashpot_report::ReportKind;
 use dashpot_rules::{ApiAddress, parse_api, spelled};
@@ -93,6 +93,7 @@ pub(crate) enum Command {
     Proof(ProofArgs),
     Check(CheckArgs),
     Clear(ClearArgs),
+    Scenario(ScenarioArgs),
     Reset(ResetArgs),
     Suspend(SuspendArgs),
     Resume(ResumeArgs),

@@ -11,7 +11,7 @@ fn every_level() -> Vec<String> {
         .get_subcommands()
         .map(|command| format!("dashpot {}", command.get_name()));
     below
-        .chain(["dashpot", "dashpot record cut"].map(str::to_owned))
+        .chain(["dashpot", "dashpot record cut", "dashpot scenario run"].map(str::to_owned))
         .collect()
 }
 

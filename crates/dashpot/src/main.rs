@@ -67,6 +67,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Status(args) => dashpot_commands::status(&client()?, &args)?,
         Command::Update(args) => dashpot_commands::update(&client()?, &args)?,
         Command::Renew(args) => dashpot_commands::renew(&client()?, &args)?,
+        Command::Scenario(args) => return dashpot_commands::scenario(client, &args.command),
         Command::List(args) => dashpot_commands::list(&client()?, &args)?,
         Command::Check(args) => return dashpot_commands::check(&client()?, &args),
         Command::Proof(args) => return dashpot_commands::proof(&client()?, &args),

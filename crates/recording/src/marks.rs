@@ -116,7 +116,7 @@ events! {
     /// `n` I/Os in flight of the device began before the recorder watched it; without `n`, the kernel does not
     /// count them. The text is the device's layer, and the least age of these I/Os in nanoseconds: `disk: 5000`.
     Earlier = "earlier in flight";
-    /// A rule was added, changed or removed.
+    /// A rule was added, changed or removed, or a scenario has made a step.
     Rule = "rule";
     /// A disk changed its state.
     State = "state";

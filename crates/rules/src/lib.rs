@@ -21,6 +21,7 @@ mod plain;
 mod pool;
 mod probability;
 mod rule;
+pub mod scenario;
 mod seed;
 mod service;
 mod shards;

@@ -14,8 +14,8 @@ use super::{Client, ClientError};
 use crate::types::{
     AttachmentFailed, By, Cleared, Clock, Crash, Crashed, DeviceIo, Disk, DiskLatency, Export,
     FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Renew,
-    Resumed, Rule, RuleLatency, RulesReset, Seconds, SetTunables, Status, Stopped, Suspend,
-    Suspended, TunableValue, Txg, Update, Volume,
+    Resumed, Rule, RuleLatency, RulesReset, RunScenario, ScenarioRun, Seconds, SetTunables, Status,
+    Stopped, Suspend, Suspended, TunableValue, Txg, Update, Volume,
 };
 
 /// The finished zios that a caller wants.
@@ -227,6 +227,23 @@ impl Client {
     /// Replaces the words of the rule with this id or name. Fails if several rules have this name.
     pub fn update(&self, key: &str, rule: &Update) -> Result<Vec<Rule>, ClientError> {
         self.send(Method::PATCH, &format!("/v1/rules/{}", segment(key)), rule)
+    }
+
+    /// The scenarios that run, and those that ended last, the oldest first.
+    pub fn scenarios(&self) -> Result<Vec<ScenarioRun>, ClientError> {
+        self.get("/v1/scenarios")
+    }
+
+    /// Begins a scenario. It ends when the lease is dropped, or when its connection ends.
+    pub fn run_scenario(&self, run: &RunScenario) -> Result<(ScenarioRun, Lease), ClientError> {
+        self.lease("/v1/scenarios", run)
+    }
+
+    /// Stops the scenario of a disk, and waits until it is undone. With an `id`, stops only the run with this id.
+    pub fn stop_scenario(&self, disk: &str, id: Option<u64>) -> Result<ScenarioRun, ClientError> {
+        let query = id.map_or(String::new(), |id| format!("?run={id}"));
+        let path = format!("/v1/disks/{}/scenario{query}", segment(disk));
+        self.send(Method::DELETE, &path, &())
     }
 
     /// Renews the leases of the rules with this id or name.

@@ -11,6 +11,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::UCred;
 use tokio::net::{TcpStream, UnixStream};
@@ -43,14 +44,31 @@ pub(super) struct Answer {
 /// An answer that stays open. When the caller drops the lease, or the caller's process ends, the daemon
 /// undoes the change that the request asked for.
 pub struct Lease {
-    _rest: Incoming,
-    _connection: Connection,
+    rest: Incoming,
+    connection: Connection,
 }
 
 /// A stream over a unix socket or over TCP.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+impl Lease {
+    /// Waits until the daemon ends the answer, and returns the last line.
+    pub async fn last<T: DeserializeOwned>(&mut self) -> Result<T, ClientError> {
+        let mut line = Vec::new();
+        while let Some(frame) = self.rest.frame().await {
+            let data = frame
+                .map_err(|error| self.connection.gone(&error))?
+                .into_data();
+            line.extend_from_slice(&data.unwrap_or_default());
+            if line.len() > LINE_MAX {
+                return Err(too_long(LINE_MAX));
+            }
+        }
+        serde_json::from_slice(&line).map_err(|error| self.connection.gone(&error))
+    }
+}
 
 impl Connection {
     /// Connects, and tries again while the daemon's queue of connections is full.
@@ -125,8 +143,8 @@ impl Connection {
         }
         let body = line.into();
         let lease = Lease {
-            _rest: rest,
-            _connection: self,
+            rest,
+            connection: self,
         };
         Ok((Answer { status, body }, lease))
     }

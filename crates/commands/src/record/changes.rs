@@ -1,8 +1,8 @@
-//! Finds changes to a daemon's rules and disks, so that a recording can mark them.
+//! Finds changes to a daemon's rules, scenarios and disks, so that a recording can mark them.
 
 use std::collections::BTreeMap;
 
-use dashpot_api::{Client, Disk, Rule, RuleState};
+use dashpot_api::{Client, Disk, Rule, RuleState, ScenarioRun, ScenarioState};
 use dashpot_recording::{CLEARED, Event, RUNNING};
 use dashpot_sources::{Target, now_ns};
 
@@ -19,6 +19,8 @@ pub(super) struct Changes<'a> {
 enum Subject {
     /// A rule, by its disk and number.
     Rule(String, u32),
+    /// The scenario of a disk, by its disk and number.
+    Scenario(String, u64),
     Disk(String),
 }
 
@@ -55,7 +57,9 @@ impl<'a> Changes<'a> {
         let (Ok(rules), Ok(disks)) = (client.rules(), client.disks()) else {
             return Vec::new();
         };
-        self.compare(said(&rules, &disks))
+        // An older daemon has no scenarios.
+        let runs = client.scenarios().unwrap_or_default();
+        self.compare(said(&rules, &runs, &disks))
     }
 
     fn compare(&mut self, now: BTreeMap<Subject, String>) -> Vec<Change> {
@@ -65,7 +69,7 @@ impl<'a> Changes<'a> {
         let new = new.map(|(key, text)| change(key, text.clone()));
         let gone = self.known.iter().filter(|(key, _)| !now.contains_key(key));
         let gone = gone.map(|(key, text)| match key {
-            Subject::Rule(..) => change(key, format!("{text}{CLEARED}")),
+            Subject::Rule(..) | Subject::Scenario(..) => change(key, format!("{text}{CLEARED}")),
             Subject::Disk(_) => change(key, RUNNING.to_owned()),
         });
         let changes = new.chain(gone).collect();
@@ -74,14 +78,34 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Texts about the rules that are armed, and about the disks that do not run.
-fn said(rules: &[Rule], disks: &[Disk]) -> BTreeMap<Subject, String> {
+/// Texts about the rules that are armed, the last steps of the scenarios that run, and the disks that do not run.
+fn said(rules: &[Rule], runs: &[ScenarioRun], disks: &[Disk]) -> BTreeMap<Subject, String> {
     let armed = rules.iter().filter(|rule| rule.state != RuleState::Cleared);
     let rules = armed.map(|rule| (Subject::Rule(rule.disk.clone(), rule.id), words(rule)));
+    let running = runs
+        .iter()
+        .filter(|run| run.state == ScenarioState::Running);
+    let scenarios = running.flat_map(|run| {
+        let subject = |disk: &String| Subject::Scenario(disk.clone(), run.id);
+        run.disks
+            .iter()
+            .map(move |disk| (subject(disk), step_words(run)))
+    });
     let states = disks
         .iter()
         .filter_map(|disk| Some((Subject::Disk(disk.name.clone()), state(disk)?)));
-    rules.chain(states).collect()
+    rules.chain(scenarios).chain(states).collect()
+}
+
+fn step_words(run: &ScenarioRun) -> String {
+    let step = run.steps.last();
+    let step = step.map(|step| format!(" step {}, {}", step.number, step.step));
+    format!(
+        "scenario {} {}:{}",
+        run.id,
+        run.name,
+        step.unwrap_or_default()
+    )
 }
 
 fn words(rule: &Rule) -> String {
@@ -117,7 +141,7 @@ fn state(disk: &Disk) -> Option<String> {
 
 fn change(subject: &Subject, text: String) -> Change {
     let (event, device) = match subject {
-        Subject::Rule(disk, _) => (Event::Rule, disk),
+        Subject::Rule(disk, _) | Subject::Scenario(disk, _) => (Event::Rule, disk),
         Subject::Disk(disk) => (Event::State, disk),
     };
     Change {
@@ -131,6 +155,8 @@ const LOOK_EVERY_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
+    use dashpot_api::ScenarioStep;
+
     use super::*;
 
     fn now(said: &[(Subject, &str)]) -> BTreeMap<Subject, String> {
@@ -167,5 +193,34 @@ mod tests {
             texts(&told),
             [("rule", "rule 1 -D 2ms: cleared"), ("state", "running")]
         );
+    }
+
+    #[test]
+    fn the_last_step_of_a_scenario_is_told_of_each_of_its_disks() {
+        let run = |state, step: Option<&str>| ScenarioRun {
+            id: 3,
+            name: "brown-out".to_owned(),
+            about: String::new(),
+            disks: vec!["d".to_owned(), "e".to_owned()],
+            state,
+            error: None,
+            age_ns: 0,
+            next_in_ns: None,
+            made: 1,
+            steps: Vec::from_iter(step.map(|step| ScenarioStep {
+                number: 1,
+                line: 4,
+                at_ns: 0,
+                step: step.to_owned(),
+            })),
+        };
+        let said_of = |state, step| said(&[], &[run(state, step)], &[]);
+        let told = said_of(ScenarioState::Running, Some("mark the worst"));
+        let text = "scenario 3 brown-out: step 1, mark the worst".to_owned();
+        let of = |disk: &str| (Subject::Scenario(disk.to_owned(), 3), text.clone());
+        assert_eq!(told, BTreeMap::from([of("d"), of("e")]));
+        assert!(said_of(ScenarioState::Done, Some("mark the worst")).is_empty());
+        let told = said_of(ScenarioState::Running, None);
+        assert!(told.values().all(|text| text == "scenario 3 brown-out:"));
     }
 }

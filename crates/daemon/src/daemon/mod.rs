@@ -24,6 +24,7 @@ use crate::host::Counted;
 use crate::limits::RulesHeld;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::registry::{Gone, Record, Registry};
+use crate::runs::Runs;
 pub use clear::{Cleared, Scope};
 
 /// The state that requests to the daemon can read or change.
@@ -34,6 +35,7 @@ pub struct Daemon {
     /// The rules that the daemon arms at the start and after a reset, with the indices of their disks.
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
+    runs: Runs,
     /// Tells [`Daemon::clear_lapsed`] that a lease has begun or was renewed.
     leases_changed: Notify,
     collector: Collector,
@@ -66,6 +68,7 @@ impl Daemon {
             uris,
             lab_rules,
             registry: Mutex::default(),
+            runs: Runs::default(),
             leases_changed: Notify::new(),
             answers: AnswerMemory::with_copies(collector.remembers_bytes()),
             collector,
@@ -134,6 +137,11 @@ impl Daemon {
     /// Whether shards meet their deadlines by spinning.
     pub fn spins(&self) -> bool {
         self.handle.spins()
+    }
+
+    /// The runs of scenarios.
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.runs
     }
 
     /// The memory that answers to callers of the API may use.
@@ -336,7 +344,7 @@ impl Daemon {
     }
 
     /// Refuses a rule's name that is also a disk's name, because `clear` takes both kinds of names.
-    fn check_name(&self, name: Option<&str>) -> Result<(), Refusal> {
+    pub(crate) fn check_name(&self, name: Option<&str>) -> Result<(), Refusal> {
         match name {
             Some(name) if self.disk(name).is_ok() => {
                 Err(Refusal::conflict(format!("'{name}' is the name of a disk"))
@@ -348,7 +356,7 @@ impl Daemon {
 
     /// If the disk has a program's files, turns the rule into a rule for calls. Refuses a rule that does not
     /// suit its disk.
-    fn fit(&self, disk: usize, rule: TypedRule) -> Result<TypedRule, Refusal> {
+    pub(crate) fn fit(&self, disk: usize, rule: TypedRule) -> Result<TypedRule, Refusal> {
         let info = self.info(disk);
         if let Some(followed) = &info.followed {
             rule.check_client(ClientNames::Programs)?;

@@ -9,6 +9,7 @@ mod answer;
 mod charged;
 mod error;
 mod handover;
+mod held;
 mod io_memory;
 mod lease;
 mod listen;

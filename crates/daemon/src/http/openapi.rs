@@ -14,7 +14,7 @@ use utoipa::{Modify, OpenApi};
 use super::charged::JsonAnswer;
 use super::page;
 use super::routes::{
-    disks, events, expect, meta, pools, rules, seconds, statistics, status, volumes,
+    disks, events, expect, meta, pools, rules, scenarios, seconds, statistics, status, volumes,
 };
 use crate::{Refusal, RefusalKind};
 
@@ -73,6 +73,9 @@ use crate::{Refusal, RefusalKind};
         rules::clear,
         rules::clear_many,
         rules::reset,
+        scenarios::list,
+        scenarios::run,
+        scenarios::stop,
     ),
     components(schemas(By, Error, WatchedSecond)),
     modifiers(&Refusals, &Tokens),

@@ -7,13 +7,13 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use dashpot_api::Error;
 
 use super::access::{Access, guard};
 use super::error::{refuse, with_whole_body};
 use super::routes::{
-    disks, events, expect, meta, pools, rules, seconds, statistics, status, volumes,
+    disks, events, expect, meta, pools, rules, scenarios, seconds, statistics, status, volumes,
 };
 use super::statistics::{StatisticSource, Viewed};
 use super::{openapi, page};
@@ -64,6 +64,8 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         )
         .route("/v1/rules/{rule}/latency", get(rules::latency))
         .route("/v1/rules/{rule}/renew", post(rules::renew))
+        .route("/v1/scenarios", get(scenarios::list).post(scenarios::run))
+        .route("/v1/disks/{disk}/scenario", delete(scenarios::stop))
         .route("/v1/events", get(events::finished))
         .route("/v1/seconds", get(seconds::seconds))
         .route("/v1/reset", post(rules::reset))

@@ -7,6 +7,7 @@ pub(super) mod expect;
 pub(super) mod meta;
 pub(super) mod pools;
 pub(super) mod rules;
+pub(super) mod scenarios;
 pub(super) mod seconds;
 pub(super) mod statistics;
 pub(super) mod status;

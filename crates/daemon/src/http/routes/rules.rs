@@ -19,6 +19,7 @@ use crate::http::access::Remote;
 use crate::http::charged::{HeapSize, JsonAnswer};
 use crate::http::error::{Body, Name, Options};
 use crate::http::lease::Lease;
+use crate::scenario;
 use crate::wire::{rule, rule_latency};
 use crate::{Daemon, Gone, Record, Refusal, RefusalKind, Scope};
 
@@ -301,7 +302,7 @@ pub(crate) async fn clear_many(
     cleared(daemon, scope, release).await
 }
 
-/// Restores the state in which the lab starts: releases and clears every rule, resumes every disk, and arms
+/// Restores the state in which the lab starts: stops every scenario, releases and clears every rule, resumes every disk, and arms
 /// the lab's rules.
 #[utoipa::path(post, path = "/v1/reset", operation_id = "reset", tag = "rules",
     responses(
@@ -313,6 +314,7 @@ pub(crate) async fn reset(
 ) -> Result<JsonAnswer, Refusal> {
     making.reserve(RESET_MAX)?;
     let reset = to_the_end(async move {
+        scenario::stop_all(&daemon).await;
         let reset = daemon.reset().await;
         let mut records = daemon.records().await;
         records.retain(|record| reset.armed.contains(&record.id));

@@ -1,0 +1,250 @@
+"""Scenarios: rules in time, on a real daemon. What a scenario did is undone however it ends."""
+
+import json
+import signal
+
+import pytest
+from conftest import BINARY, eventually, run
+from timed import Client
+
+LONG = """
+format = 1
+about = "a test"
+[[step]]
+inject = "-D 1ms"
+label = "slow"
+[[step]]
+suspend = true
+[[step]]
+after = "60m"
+"""
+
+
+@pytest.fixture
+def scenario(directory):
+    """Writes the file of a scenario, and returns its path."""
+
+    def write(text, name="s.toml"):
+        path = directory / name
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def steps(text):
+    return f'format = 1\nabout = "a test"\n{text}'
+
+
+def running(daemon):
+    return [run for run in daemon.json("scenario", "list")["runs"] if run["state"] == "running"]
+
+
+def last(daemon):
+    return daemon.json("scenario", "list")["runs"][-1]
+
+
+def is_undone(daemon, disk="d"):
+    return not daemon.rules() and daemon.disk(disk)["suspended"] is None
+
+
+def test_the_steps_are_made_in_their_order_and_undone_at_the_end(daemon, scenario):
+    text = steps("""
+        [[step]]
+        inject = "-D 10ms --name slow"
+        [[step]]
+        after = "100ms"
+        update = "slow"
+        rule = "-D 20ms -T read"
+        [[step]]
+        repeat = 3
+        [[step.step]]
+        after = "1ms"
+        suspend = true
+        [[step.step]]
+        after = "1ms"
+        resume = true
+        [[step]]
+        mark = "the end"
+    """)
+    done = daemon.cli("scenario", "run", scenario(text), "d").stdout
+    assert "a test" in done and "is done after" in done and "with 9 steps made" in done
+    made = last(daemon)
+    assert made["state"] == "done" and made["error"] is None and made["next_in_ns"] is None
+    expected = [
+        "slow: inject -D 10ms -T read,write,zero",
+        "slow: update -D 20ms -T read",
+        *["suspend", "resume"] * 3,
+        "mark the end",
+    ]
+    assert [step["step"] for step in made["steps"]] == expected
+    assert [step["number"] for step in made["steps"]] == list(range(1, 10))
+    times = [step["at_ns"] for step in made["steps"]]
+    assert times == sorted(times) and times[1] >= 100e6 and times[-1] >= 106e6
+    assert is_undone(daemon)
+
+
+def test_speed_divides_the_times_between_steps(daemon, scenario):
+    text = steps('[[step]]\nmark = "a"\n[[step]]\nafter = "10m"\nmark = "b"\n')
+    daemon.cli("scenario", "run", scenario(text), "d", "--speed", "1000")
+    first, second = last(daemon)["steps"]
+    assert second["at_ns"] >= 600e6 > first["at_ns"]
+
+
+def test_the_first_steps_are_in_force_when_the_command_begins(daemon, scenario):
+    listed = daemon.cli("scenario", "run", scenario(LONG), "d", "--", BINARY, "list", "--json").stdout
+    assert [rule["rule"] for rule in json.loads(listed)] == ["-D 1ms -T read,write,zero"]
+    assert last(daemon)["state"] == "stopped" and is_undone(daemon)
+
+
+def test_the_exit_code_is_that_of_the_command(daemon, scenario):
+    daemon.cli("scenario", "run", scenario(LONG), "d", "--", "sh", "-c", "exit 7", code=7)
+    assert is_undone(daemon)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_end_of_its_client_undoes_it(daemon, scenario, number):
+    text = LONG.replace("[[step]]\nsuspend", '[[step]]\ninject = "--hang"\n[[step]]\nsuspend')
+    client = Client(daemon)
+    process = daemon.start("scenario", "run", scenario(text), "d")
+    eventually(lambda: len(daemon.rules()) == 2, "the steps at the beginning")
+    eventually(lambda: daemon.disk()["suspended"], "a suspended disk")
+    read = client.read()
+    process.send_signal(number)
+    process.communicate()
+    eventually(lambda: is_undone(daemon), "an undone scenario")
+    assert client.wait(read).error == 0
+    assert last(daemon)["state"] == "stopped"
+    # Others' rules and another run are as before.
+    daemon.cli("inject", "d", "-D", "1ms")
+    daemon.cli("scenario", "run", scenario(steps('[[step]]\nmark = "a"\n')), "d")
+    assert len(daemon.rules()) == 1
+
+
+def test_a_disk_has_one_scenario_at_a_time(serve, scenario):
+    daemon = serve("-d", "d=ram,size=1M", "-d", "e=ram,size=1M", "-d", "f=ram,size=1M")
+    path = scenario(LONG)
+    process = daemon.start("scenario", "run", path, "d", "e")
+    eventually(lambda: running(daemon) and len(daemon.rules()) == 2, "a scenario")
+    refused = " ".join(daemon.cli("scenario", "run", path, "f", "e", code=1).stderr.split())
+    assert f"the scenario '{path}' runs on disk 'e', and a disk has one at a time" in refused
+    assert "'dashpot scenario stop e' ends it" in refused
+    daemon.cli("scenario", "run", path, "f", "--", "true")
+    assert running(daemon)[0]["disks"] == ["d", "e"]
+    assert "was stopped" in daemon.cli("scenario", "stop", "e").stdout
+    assert process.wait() == 1 and "was stopped" in process.communicate()[0]
+    assert is_undone(daemon, "d") and is_undone(daemon, "e")
+    assert "no scenario runs on disk 'e'" in daemon.cli("scenario", "stop", "e", code=1).stderr
+
+
+def test_a_step_that_fails_ends_and_undoes_it(daemon, scenario):
+    """The rule of the second step has a name that another rule has taken meanwhile."""
+    daemon.cli("inject", "d", "-D", "1ms", "--name", "taken")
+    text = LONG.replace('after = "60m"', 'after = "1ms"\ninject = "-D 2ms --name taken"')
+    failed = daemon.cli("scenario", "run", scenario(text), "d", code=1)
+    assert "s.toml:9: the name 'taken' is taken by rule 1" in " ".join(failed.stderr.split())
+    assert last(daemon)["state"] == "failed" and "taken" in last(daemon)["error"]
+    assert [rule["name"] for rule in daemon.rules().values()] == ["taken"]
+    assert daemon.disk()["suspended"] is None
+    failed = daemon.cli("scenario", "run", scenario(text), "d", "--", "sh", "-c", "sleep 0.2", code=None)
+    assert failed.returncode == 1 and "the scenario failed" in failed.stderr
+
+
+def test_a_step_that_does_not_suit_its_disk_is_refused_before_the_first(daemon, scenario):
+    for step, why in [
+        ('inject = "-D 1ms --range 1T..2T"', "--range begins at 1T"),
+        ('inject = "-D 1ms --name d"', "'d' is the name of a disk"),
+        ("tune = { zfs_delay_scale = 1000 }", "disk 'd' belongs to no pool"),
+        ('tune = { pool = "x", zfs_delay_scale = 1000 }', "no pool 'x'"),
+        ('inject = "-D 1ms --client exe=pg"', "--client"),
+        ('frob = "x"', "unknown field `frob`"),
+    ]:
+        refused = daemon.cli("scenario", "run", scenario(LONG + f"[[step]]\n{step}\n"), "d", code=1)
+        assert why in " ".join(refused.stderr.split()), refused.stderr
+    assert daemon.json("scenario", "list")["runs"] == []
+    refused = daemon.cli("scenario", "run", scenario("format = 9\n"), "d", code=1).stderr
+    assert "format 9" in refused and "only format 1" in " ".join(refused.split())
+    assert "no disk 'x'" in daemon.cli("scenario", "run", scenario(LONG), "x", code=1).stderr
+    assert "named twice" in daemon.cli("scenario", "run", scenario(LONG), "d", "d", code=1).stderr
+
+
+def test_a_user_may_clear_its_rules_but_it_clears_no_others(daemon, scenario):
+    daemon.cli("inject", "d", "-D", "1ms")
+    daemon.cli("suspend", "d")
+    process = daemon.start("scenario", "run", scenario(LONG), "d")
+    eventually(lambda: len(daemon.rules()) == 2, "the scenario's rule")
+    daemon.cli("clear", "2")
+    daemon.cli("scenario", "stop", "d")
+    process.communicate()
+    assert list(daemon.rules()) == [1]
+    # The disk was suspended already, so the scenario has not suspended it.
+    assert daemon.disk()["suspended"] is not None
+    daemon.cli("resume", "d")
+
+
+def test_reset_stops_it(daemon, scenario):
+    process = daemon.start("scenario", "run", scenario(LONG), "d")
+    eventually(lambda: running(daemon), "a scenario")
+    daemon.cli("reset")
+    assert process.wait() == 1
+    assert last(daemon)["state"] == "stopped" and is_undone(daemon)
+    process.communicate()
+
+
+def test_what_it_cut_is_served_again(serve, scenario):
+    daemon = serve("-d", "d=lossy:ram,size=1M")
+    text = steps('[[step]]\ncrash = "off"\nkeep = "none"\n[[step]]\nafter = "60m"\n')
+    process = daemon.start("scenario", "run", scenario(text), "d")
+    eventually(lambda: daemon.disk()["off"], "a disk that is off")
+    process.kill()
+    process.communicate()
+    eventually(lambda: not daemon.disk()["off"], "a disk that is served again")
+    # What somebody else has restarted is not cut again.
+    process = daemon.start("scenario", "run", scenario(text), "d")
+    eventually(lambda: daemon.disk()["off"], "a disk that is off")
+    daemon.cli("crash", "d", "--restart")
+    client = Client(daemon)
+    daemon.cli("scenario", "stop", "d")
+    process.communicate()
+    assert client.wait(client.read()).error == 0
+
+
+def test_a_tunable_is_restored_unless_somebody_else_has_set_it(serve, scenario):
+    daemon = serve()
+    text = steps("""
+        [[step]]
+        tune = { zfs_delay_scale = "1us", zfs_vdev_async_write_max_active = 3 }
+        [[step]]
+        tune = { pool = "tank", zfs_delay_scale = "2us" }
+        [[step]]
+        after = "60m"
+    """)
+
+    def value(name):
+        values = {tunable["name"]: tunable["words"] for tunable in daemon.json("get", "tank")}
+        return values[name]
+
+    before = value("zfs_delay_scale"), value("zfs_vdev_async_write_max_active")
+    process = daemon.start("scenario", "run", scenario(text), "c2t1d0", "c2t2d0")
+    eventually(lambda: value("zfs_delay_scale") == "2us", "the scenario's value")
+    daemon.cli("set", "tank", "zfs_vdev_async_write_max_active=5")
+    daemon.cli("scenario", "stop", "c2t2d0")
+    process.communicate()
+    assert value("zfs_delay_scale") == before[0]
+    assert value("zfs_vdev_async_write_max_active") != before[1]
+
+
+def test_the_built_in_scenarios_are_listed_shown_and_run(daemon, scenario):
+    # The list needs no daemon.
+    without = json.loads(run(BINARY, "--api", "unix:/nowhere/api.sock", "scenario", "list", "--json").stdout)
+    assert without["runs"] == []
+    names = [known["name"] for known in without["built_in"]]
+    assert {"fis-sustained", "fis-increasing", "fis-intermittent", "fis-decreasing"} < set(names)
+    assert {"brown-out", "fail-slow", "firmware-stall", "dying-disk"} < set(names)
+    for name in names:
+        text = daemon.cli("scenario", "show", name).stdout
+        assert text.startswith("# ")
+        daemon.cli("scenario", "run", scenario(text), "d", "--", "true")
+        daemon.cli("scenario", "run", name, "d", "--speed", "1000", "--", "true")
+        assert is_undone(daemon)
+    assert "did you mean 'brown-out'?" in daemon.cli("scenario", "show", "brownout", code=1).stderr
