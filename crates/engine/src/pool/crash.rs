@@ -14,7 +14,6 @@ use super::request::Phase;
 use super::step::Step;
 use super::unplaced::Unplaced;
 use super::volume::Volume;
-use crate::command::Action;
 
 impl Pool {
     /// Loses everything that is in memory. Returns the lost txgs, each with its dirty bytes. Before this
@@ -26,22 +25,14 @@ impl Pool {
         };
         let lost = self.txgs.live().map(dirty_of);
         let lost = lost.filter(|(_, dirty)| *dirty > 0).collect();
-        self.drop_requests(step);
+        // The replies that are on their way leave.
+        for id in self.requests.ids(|phase| phase != Phase::Reply) {
+            self.drop_request(id, step);
+        }
         self.begin_anew(step);
         self.cut = Some(Cut::begin());
         self.begin_job(Job::Cut, step);
         lost
-    }
-
-    /// Drops the requests, except those whose replies are on their way.
-    fn drop_requests(&mut self, step: &mut Step<'_>) {
-        for id in self.requests.ids(|phase| phase != Phase::Reply) {
-            let request = self.requests.remove(id);
-            let volume = &mut self.volumes[request.volume];
-            volume.occupancy.leave(step.now, &mut volume.stats);
-            volume.stats.aborted += 1;
-            step.actions.push(Action::Drop(id));
-        }
     }
 
     fn begin_anew(&mut self, step: &mut Step<'_>) {

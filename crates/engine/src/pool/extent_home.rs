@@ -8,85 +8,17 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::block_io::{BlockWrite, Cause, Retry};
-use super::blocks::Content;
 use super::extents::Extent;
 use super::jobs::{Job, Landed};
 use super::piece::Piece;
 use super::pool::Pool;
 use super::stats::Class;
 use super::step::Step;
-use super::volume::{LIVE_TXGS, Volume};
-use crate::time::Instant;
-use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
+use super::volume::Volume;
+use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
 /// Puts zeroes and trims into the open txg.
 impl Pool {
-    /// Gives a run of blocks the content of a zero or a trim, in the open txg. `goes_on` is true if this is
-    /// not the first part of the run.
-    pub(super) fn dirty_run(
-        &mut self,
-        volume: usize,
-        piece: Piece,
-        content: Content,
-        goes_on: bool,
-        step: &mut Step<'_>,
-    ) {
-        let used = self.volumes[volume].blocks.used(piece.block..piece.end());
-        let mut from = piece.block;
-        for block in used.collect::<Vec<u32>>() {
-            if self.drop_versions(volume, block, step) {
-                continue;
-            }
-            let joins = goes_on && from == piece.block;
-            self.fill_run(volume, from..block, content, joins, step);
-            self.make_newest(volume, block, content, step);
-            from = block + 1;
-        }
-        let joins = goes_on && from == piece.block;
-        self.fill_run(volume, from..piece.end(), content, joins, step);
-    }
-
-    /// Fills a range with extents. If the range `joins` the range before it, their extents become one.
-    fn fill_run(
-        &mut self,
-        volume: usize,
-        mut range: Range<u32>,
-        content: Content,
-        joins: bool,
-        step: &Step<'_>,
-    ) {
-        let open = self.txgs.open();
-        let target = &mut self.volumes[volume];
-        if joins {
-            range = target.extents.grow(range, content, open);
-        }
-        if range.is_empty() {
-            return;
-        }
-        let added = target.extents.fill(range, content, open);
-        let bytes = u64::from(added) * u64::from(target.block_size);
-        for _ in 0..added {
-            self.txgs.dirtied();
-        }
-        self.throttle.dirtied(step.now, open, bytes);
-    }
-
-    /// Drops the versions of a block that an extent replaces. Returns false if the block must keep its
-    /// versions, because the block is on its way to the disks, or because a request waits until the block is
-    /// on the disks.
-    fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
-        let state = self.volumes[volume].blocks.get(block);
-        let stays = state.write().is_some() || state.watched || state.failing;
-        if stays || self.jobs.will_send(volume, block) {
-            return false;
-        }
-        let open = self.txgs.open();
-        for txg in open + 1 - LIVE_TXGS..=open {
-            self.drop_version(volume, block, txg, step);
-        }
-        true
-    }
-
     /// Takes a block out of its extent, because the block has a separate version now. A request that waits
     /// for the extent waits for the block, too.
     pub(super) fn carve(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
@@ -107,9 +39,9 @@ impl Pool {
             }
         }
         for zio in carved.watchers {
-            self.add_pending(zio, carved.left);
+            self.requests[zio].pending += carved.left;
             self.watch(volume, block, zio, step);
-            self.one_less(zio, Ok(()), step);
+            self.requests.one_less(zio, Ok(()));
         }
         // The whole extent may have waited for an extent on its way. If that extent overlaps only one of the
         // parts, the other part no longer has to wait.
@@ -127,28 +59,58 @@ impl Pool {
         }
     }
 
-    fn begin_extent(&mut self, volume: usize, start: u32, extent: Extent, class: Class) -> u32 {
+    pub(super) fn begin_extent(
+        &mut self,
+        volume: usize,
+        start: u32,
+        extent: Extent,
+        class: Class,
+    ) -> u32 {
         let (count, cause) = (extent.end - start, Cause::Extent(extent.txg));
         let id = self.begin_write(volume, (start, count), extent.content, cause, class);
         self.volumes[volume].extents.sent(start, extent, id);
         id
     }
 
-    /// Adds an extent to the batches of its disks, if it is of this txg and can be written now.
-    pub(super) fn enlist_extent(&mut self, volume: usize, start: u32, txg: u64, now: Instant) {
-        let extents = &mut self.volumes[volume].extents;
-        if extents
-            .get_mut(start)
-            .is_some_and(|extent| extent.txg == txg)
-            && let Some(extent) = extents.take(start)
+    /// Notes that one side has written a block, or failed to.
+    pub(super) fn side_written(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
+        let physical = self.tunables.retires_physically();
+        let write = &mut self.writes[id];
+        write.failed |= outcome.is_err();
+        write.left -= 1;
+        let size = self.volumes[write.volume].block_size;
+        if let (Cause::Dirty(txg) | Cause::Extent(txg), true, false) =
+            (write.cause, physical, write.failed)
         {
-            let id = self.begin_extent(volume, start, extent, Class::AsyncWrite);
-            self.enlist_write(id, now);
+            let share = size / write.sides;
+            write.retired += share;
+            self.throttle.retired(step.now, txg, u64::from(share));
+        }
+        if write.left == 0 {
+            self.end_write(id, step);
+        }
+    }
+
+    /// Ends a write that all sides have answered.
+    pub(super) fn end_write(&mut self, id: u32, step: &mut Step<'_>) {
+        if self.mirrors.is_some() {
+            self.unmark_regions(id, step.now);
+        }
+        let write = &self.writes[id];
+        if self.map.ended(write) {
+            self.answer_zeroes(write.volume, write.blocks());
+        }
+        match self.writes[id].cause {
+            Cause::Extent(txg) => self.extent_written(id, txg, step),
+            _ => {
+                let write = self.writes.remove(id);
+                self.written(write, step);
+            }
         }
     }
 
     /// Notes that all disks have answered the write of an extent.
-    pub(super) fn extent_written(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
+    fn extent_written(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
         if self.writes[id].failed {
             self.extent_failed(id, txg, step);
             return;
@@ -168,13 +130,16 @@ impl Pool {
         self.throttle.retired(step.now, txg, rest);
         self.settled(txg, step);
         for zio in watchers.unwrap_or_default() {
-            self.one_less(zio, Ok(()), step);
+            self.requests.one_less(zio, Ok(()));
         }
         let landed = Landed {
             write: id,
             at: block,
         };
-        self.begin_job(Job::Landed(landed), step);
+        if self.jobs.begins(Job::Landed(landed), step.now) {
+            let rest = self.send_some_behind(landed, step);
+            self.jobs.waiting.extend(rest.map(Job::Landed));
+        }
     }
 
     /// Sends some of the blocks that waited for an extent that is now on the disks. The rest of the extent
@@ -201,18 +166,19 @@ impl Pool {
                 self.volumes[volume].extents.shrink(landed.at, at);
                 return Some(Landed { at, ..landed });
             }
+            self.answer_watchers(volume, waiting);
             self.after_write(volume, waiting, step);
             at = waiting + 1;
         }
         self.writes.remove(landed.write);
         let extent = self.volumes[volume].extents.home(landed.at)?;
         for zio in extent.watchers {
-            self.one_less(zio, Ok(()), step);
+            self.requests.one_less(zio, Ok(()));
         }
         self.send_waiting(volume, block..end, step);
         if extent.failing {
             self.volumes[volume].failing -= 1;
-            self.repeated(step);
+            self.failures.repeated();
         }
         None
     }
@@ -247,7 +213,7 @@ impl Pool {
         let retry = Retry::Extent(id);
         self.failures.failed(retry, had_failed, step.now);
         for zio in self.volumes[volume].take_watchers(start, end) {
-            self.one_less(zio, Err(Errno::Io), step);
+            self.requests.one_less(zio, Err(Errno::Io));
         }
         self.fail_if_asked(step);
     }
@@ -271,7 +237,7 @@ impl Pool {
     ) {
         if let Some(extent) = self.volumes[volume].extents.get_mut(start) {
             extent.watchers.push(zio);
-            self.add_pending(zio, 1);
+            self.requests[zio].pending += 1;
             self.send_extent(volume, start, Class::SyncWrite, step);
         }
     }
@@ -290,7 +256,7 @@ impl Pool {
         {
             extent.watchers.push(zio);
             let write = extent.write;
-            self.add_pending(zio, 1);
+            self.requests[zio].pending += 1;
             self.hasten(write, step);
         }
     }

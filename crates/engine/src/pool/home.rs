@@ -2,32 +2,25 @@
 //! in flight at a time, and the pool writes a newer version only when the write of the older version has
 //! ended.
 
-use super::block_io::{BlockWrite, Cause};
+use super::block_io::{BlockWrite, Cause, Retry};
 use super::block_map::{Part, Parts};
 use super::blocks::{Block, Content};
 use super::pool::Pool;
-use super::queue::Queued;
+use super::queue::{Queue, Queued};
 use super::stats::Class;
-use super::step::{Child, Step, SyncFor, Work};
+use super::step::Step;
 use super::tag::Tag;
 use super::volume::{LIVE_TXGS, slot_of};
 use super::watchers::Watcher;
 use crate::bytes::Buf;
-use crate::client::ClientId;
 use crate::time::Instant;
-use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
+use crate::zio::{Errno, Op, Outcome, ZioId};
 
 /// Sends writes, and handles their completion.
 impl Pool {
     /// Writes the newest version of a block to the disks, and drops older versions that are not in flight.
     /// Returns `false` if the block has no version.
-    pub(super) fn send_home(
-        &mut self,
-        volume: usize,
-        block: u32,
-        class: Class,
-        step: &mut Step<'_>,
-    ) -> bool {
+    fn send_home(&mut self, volume: usize, block: u32, class: Class, step: &mut Step<'_>) -> bool {
         let open = self.txgs.open();
         let Some((txg, content)) = self.volumes[volume].newest(block, open) else {
             return false;
@@ -59,23 +52,33 @@ impl Pool {
         if !self.can_be_queued(id) {
             return;
         }
-        self.queue_write(id, step);
+        self.queue_write(id, step.now);
         for part in self.parts(id) {
             self.pump_member(part.member, step);
         }
     }
 
     /// Puts a write into the queues of its disks, unless a mirror makes the write wait.
-    pub(super) fn queue_write(&mut self, id: u32, step: &Step<'_>) {
-        if self.mirrors.is_some() && !self.mark_regions(id, step.now) {
+    pub(super) fn queue_write(&mut self, id: u32, now: Instant) {
+        self.put_in_queues(id, now, |queue, queued| queue.push(now, queued));
+    }
+
+    #[inline]
+    pub(super) fn put_in_queues(
+        &mut self,
+        id: u32,
+        now: Instant,
+        put: impl Fn(&mut Queue, Queued),
+    ) {
+        if self.mirrors.is_some() && !self.mark_regions(id, now) {
             return;
         }
-        for part in self.parts(id) {
+        self.parts(id).for_each(|part| {
             let queued = self.queued_write(id, part);
             for disk in self.map.sides(part.member) {
-                self.disks[*disk].queue.push(step.now, queued);
+                put(&mut self.disks[*disk].queue, queued);
             }
-        }
+        });
     }
 
     /// Whether a write can go into the queues of its disks now. If the write needs a place first, it waits
@@ -101,7 +104,7 @@ impl Pool {
     /// Marks the regions of a write that is about to be queued. Returns false if the write has to wait for
     /// the repair or for the record. The pool then queues the write later.
     #[inline(never)]
-    pub(super) fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
+    fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
         let Some(mirrors) = &mut self.mirrors else {
             return true;
         };
@@ -116,7 +119,7 @@ impl Pool {
 
     /// Notes that all sides have answered a write.
     #[inline(never)]
-    fn unmark_regions(&mut self, id: u32, now: Instant) {
+    pub(super) fn unmark_regions(&mut self, id: u32, now: Instant) {
         let write = &self.writes[id];
         if let Some(mirrors) = &mut self.mirrors {
             mirrors.end_write(self.map.ranges_of(write), write.failed, now);
@@ -157,12 +160,12 @@ impl Pool {
     }
 
     #[inline]
-    pub(super) fn parts(&self, id: u32) -> Parts {
+    fn parts(&self, id: u32) -> Parts {
         self.map.parts_of(&self.writes[id])
     }
 
     /// The I/O that each side's queue gets for a part of a write.
-    pub(super) fn queued_write(&self, id: u32, part: Part) -> Queued {
+    fn queued_write(&self, id: u32, part: Part) -> Queued {
         let write = &self.writes[id];
         let (op, class) = match write.content {
             Content::Bytes(_) => (Op::Write, write.class),
@@ -180,44 +183,7 @@ impl Pool {
         }
     }
 
-    /// Notes that one side has written a block, or failed to.
-    pub(super) fn side_written(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
-        let physical = self.tunables.retires_physically();
-        let write = &mut self.writes[id];
-        write.failed |= outcome.is_err();
-        write.left -= 1;
-        let size = self.volumes[write.volume].block_size;
-        if let (Cause::Dirty(txg) | Cause::Extent(txg), true, false) =
-            (write.cause, physical, write.failed)
-        {
-            let share = size / write.sides;
-            write.retired += share;
-            self.throttle.retired(step.now, txg, u64::from(share));
-        }
-        if write.left == 0 {
-            self.end_write(id, step);
-        }
-    }
-
-    /// Ends a write that all sides have answered.
-    pub(super) fn end_write(&mut self, id: u32, step: &mut Step<'_>) {
-        if self.mirrors.is_some() {
-            self.unmark_regions(id, step.now);
-        }
-        let write = &self.writes[id];
-        if self.map.ended(write) {
-            self.answer_zeroes(write.volume, write.blocks());
-        }
-        match self.writes[id].cause {
-            Cause::Extent(txg) => self.extent_written(id, txg, step),
-            _ => {
-                let write = self.writes.remove(id);
-                self.written(write, step);
-            }
-        }
-    }
-
-    fn written(&mut self, write: BlockWrite, step: &mut Step<'_>) {
+    pub(super) fn written(&mut self, write: BlockWrite, step: &mut Step<'_>) {
         let (volume, block) = (write.volume, write.block);
         if write.is_of_block() {
             let blocks = &mut self.volumes[volume].blocks;
@@ -227,7 +193,7 @@ impl Pool {
             Cause::Through(zio) => {
                 step.free_content(write.content);
                 let outcome = if write.failed { Err(Errno::Io) } else { Ok(()) };
-                self.one_less(zio, outcome, step);
+                self.requests.one_less(zio, outcome);
                 return;
             }
             // `extent_written` handles the end of an extent's write.
@@ -240,10 +206,9 @@ impl Pool {
         if write.failed {
             self.block_failed(volume, block, step);
         } else {
-            // Answer the requests that waited for this write before `block_works` resumes stalled writes,
-            // because a resumed write may itself begin to wait for the block.
-            self.after_write(volume, block, step);
-            self.block_works(volume, block, step);
+            self.answer_watchers(volume, block);
+            self.written.push_back((volume, block));
+            self.block_works(volume, block);
         }
     }
 
@@ -287,15 +252,19 @@ impl Pool {
         self.block_settled(volume, block, txg, step);
     }
 
-    /// Resumes the requests that wait for a block, now that a write of it has ended.
+    /// Sends the newer version of a block, now that a write of it has ended, if there is one that a request or the
+    /// syncing txg waits for.
     pub(super) fn after_write(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
-        let watched = self.volumes[volume].blocks.get(block).watched;
-        let more = watched && self.answer_watchers(volume, block, step);
-        if more && self.send_home(volume, block, Class::SyncWrite, step) {
+        // A request that has gone on since may have sent the block.
+        let state = self.volumes[volume].blocks.get(block);
+        if state.write().is_some() {
             return;
         }
-        if more {
-            self.release_watchers(volume, block, Ok(()), step);
+        if state.watched {
+            if self.send_home(volume, block, Class::SyncWrite, step) {
+                return;
+            }
+            self.release_watchers(volume, block, Ok(()));
         }
         let state = self.volumes[volume].blocks.get(block);
         if let Some(txg) = self.txgs.syncing()
@@ -303,6 +272,33 @@ impl Pool {
         {
             let cause = Cause::Dirty(txg);
             self.send(volume, (block, 1), content, cause, Class::AsyncWrite, step);
+        }
+    }
+
+    /// Keeps a block dirty after its write has failed, and schedules another write.
+    fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        let had_failed = target.blocks.edit(block, |block| block.set_failing(true));
+        target.failing += u32::from(!had_failed);
+        let retry = Retry::Block { volume, block };
+        self.failures.failed(retry, had_failed, step.now);
+        self.release_watchers(volume, block, Err(Errno::Io));
+        self.fail_if_asked(step);
+    }
+
+    fn block_works(&mut self, volume: usize, block: u32) {
+        let target = &mut self.volumes[volume];
+        if !target.blocks.edit(block, |block| block.set_failing(false)) {
+            return;
+        }
+        target.failing -= 1;
+        self.failures.repeated();
+    }
+
+    pub(super) fn repeat_block(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let is_idle = self.volumes[volume].write_of(block).is_none();
+        if is_idle && !self.send_home(volume, block, Class::AsyncWrite, step) {
+            self.block_works(volume, block);
         }
     }
 }
@@ -318,7 +314,7 @@ impl Pool {
         let target = &mut self.volumes[volume];
         target.blocks.edit(block, |block| block.watched = true);
         let under_way = target.write_of(block);
-        let covers = under_way.is_some_and(|id| self.is_of(id, txg));
+        let covers = under_way.is_some_and(|id| self.writes[id].cause == Cause::Dirty(txg));
         let writes = if under_way.is_some() && !covers { 2 } else { 1 };
         let watchers = &mut self.volumes[volume].watchers;
         watchers.push(block, Watcher { zio, writes });
@@ -330,10 +326,6 @@ impl Pool {
                 self.send_home(volume, block, Class::SyncWrite, step);
             }
         }
-    }
-
-    fn is_of(&self, write: u32, txg: u64) -> bool {
-        self.writes[write].cause == Cause::Dirty(txg)
     }
 
     /// Raises the class of a queued write that a request now waits for.
@@ -358,93 +350,29 @@ impl Pool {
         }
     }
 
-    /// Notifies watchers that one write of their block has ended. Returns whether a watcher waits for another
-    /// write.
-    fn answer_watchers(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
+    /// Notifies watchers that one write of their block has ended.
+    pub(super) fn answer_watchers(&mut self, volume: usize, block: u32) {
         let target = &mut self.volumes[volume];
-        let more = target.watchers.written(block);
-        target.blocks.edit(block, |block| block.watched = more);
-        while let Some(zio) = self.volumes[volume].watchers.take_home(block) {
-            self.one_less(zio, Ok(()), step);
+        if target.blocks.get(block).watched {
+            let more = target.watchers.written(block);
+            target.blocks.edit(block, |block| block.watched = more);
+            while let Some(zio) = self.volumes[volume].watchers.take_home(block) {
+                self.requests.one_less(zio, Ok(()));
+            }
         }
-        more
     }
 
-    pub(super) fn release_watchers(
-        &mut self,
-        volume: usize,
-        block: u32,
-        outcome: Outcome,
-        step: &mut Step<'_>,
-    ) {
+    fn release_watchers(&mut self, volume: usize, block: u32, outcome: Outcome) {
         let target = &mut self.volumes[volume];
         target.blocks.edit(block, |block| block.watched = false);
         while let Some(zio) = self.volumes[volume].watchers.take(block) {
-            self.one_less(zio, outcome, step);
+            self.requests.one_less(zio, outcome);
         }
     }
 }
 
-/// Sends I/O to disks.
+/// Tells for whom an I/O goes to a disk, and with which bytes.
 impl Pool {
-    /// Sends all disks, or all sides of a member, the I/O that the limits of their queues allow.
-    pub(super) fn pump_all(&mut self, step: &mut Step<'_>) {
-        (0..self.disks.len()).for_each(|disk| self.pump(disk, step));
-    }
-
-    pub(super) fn pump_member(&mut self, member: usize, step: &mut Step<'_>) {
-        for side in 0..self.map.sides(member).len() {
-            self.pump(self.map.sides(member)[side], step);
-        }
-    }
-
-    /// Sends a disk all the I/O that the limits of its queue allow.
-    pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
-        let async_writes = self.throttle.max_async_writes();
-        loop {
-            let leaf = &mut self.disks[disk];
-            let Some(picked) = leaf.queue.pick(step.now, &leaf.limits, async_writes) else {
-                break;
-            };
-            let child = Child {
-                pool: self.id,
-                disk,
-                work: Work::Picked(picked.id),
-            };
-            let first = leaf.queue.members(picked.id).next();
-            let (arrived, device) = (first.map(|member| member.queued), leaf.disk.disk);
-            let zio = Zio {
-                offset: picked.offset,
-                length: picked.length,
-                arrived: arrived.unwrap_or(step.now),
-                client: self.picked_for(disk, picked.id),
-                ..child_zio(device, picked.op, step.now)
-            };
-            step.children.send(child, zio);
-        }
-    }
-
-    /// Asks a disk to sync.
-    pub(super) fn sync_disk(&mut self, disk: usize, who: SyncFor, step: &mut Step<'_>) {
-        let child = Child {
-            pool: self.id,
-            disk,
-            work: Work::Sync {
-                who,
-                covers: self.covers(disk),
-            },
-        };
-        let client = match who {
-            SyncFor::Request(id) => ClientId::of_volume(self.requests[id].volume),
-            SyncFor::Txg | SyncFor::Repair => ClientId::POOL,
-        };
-        let zio = Zio {
-            client,
-            ..child_zio(self.disks[disk].disk.disk, Op::Flush, step.now)
-        };
-        step.children.send(child, zio);
-    }
-
     /// The client's zio that caused the I/O with this tag, or that has waited longest for the I/O.
     pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
         match Tag::unpack(tag) {
@@ -456,17 +384,14 @@ impl Pool {
                         let extents = &self.volumes[write.volume].extents;
                         extents.first_watcher(write.block)
                     }
-                    Cause::Dirty(_) | Cause::Replaced => self.first_watcher(write),
+                    Cause::Dirty(_) | Cause::Replaced => {
+                        self.volumes[write.volume].watchers.first(write.block)
+                    }
                 }
             }
             Tag::Read(id) => Some(self.reads[id].zio),
             Tag::Repair | Tag::Beside(_) => None,
         }
-    }
-
-    /// The request that has waited longest for a block to reach the disks.
-    fn first_watcher(&self, write: &BlockWrite) -> Option<ZioId> {
-        self.volumes[write.volume].watchers.first(write.block)
     }
 
     pub(super) fn buf_of(&self, tag: u32) -> Option<Buf> {
@@ -476,20 +401,5 @@ impl Pool {
             Tag::Repair => self.mirrors.as_ref().and_then(|mirrors| mirrors.buf()),
             Tag::Beside(_) => None,
         }
-    }
-}
-
-/// A child zio without a volume and without a range. The zio gets its id when the pool sends it.
-fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
-    Zio {
-        id: ZioId::FIRST_CHILD,
-        device: disk,
-        client: ClientId::POOL,
-        op,
-        fua: false,
-        call: None,
-        offset: 0,
-        length: 0,
-        arrived: now,
     }
 }

@@ -1,14 +1,11 @@
-//! The parts of jobs: how a pool begins a job, and continues it in each tick.
+//! How a pool starts and continues requests, and how it begins a job and continues it in each tick.
 
-use super::blocks::Content;
 use super::cut::Memory;
-use super::jobs::{Home, Job, Stage, Sync, TOUCHED_MAX};
-use super::piece::Piece;
+use super::jobs::Job;
 use super::pool::Pool;
 use super::request::Phase;
 use super::step::Step;
-use super::volume::Volume;
-use crate::zio::{Op, ZioId};
+use crate::zio::{Errno, Op, ZioId};
 
 impl Pool {
     /// Whether the pool has unfinished jobs, which need ticks.
@@ -18,25 +15,19 @@ impl Pool {
 
     /// Begins a job, and ends it if it is short.
     pub(super) fn begin_job(&mut self, job: Job, step: &mut Step<'_>) {
-        let rest = self.first_of(job, step);
-        self.jobs.waiting.extend(rest);
-    }
-
-    /// Does the first part of a job, unless other jobs wait. Returns the rest, if there is one.
-    fn first_of(&mut self, job: Job, step: &mut Step<'_>) -> Option<Job> {
-        if self.has_jobs() {
-            return Some(job);
+        if self.jobs.begins(job, step.now) {
+            let rest = self.some_of(job, step);
+            self.jobs.waiting.extend(rest);
         }
-        if step.now > self.jobs.since {
-            self.jobs.begin_anew(step.now);
-        }
-        self.some_of(job, step)
     }
 
     /// Does a part of a job. Returns the rest, if there is one.
     pub(super) fn some_of(&mut self, job: Job, step: &mut Step<'_>) -> Option<Job> {
         match job {
-            Job::Dirty { zio, from } => self.dirty_some(zio, from, step),
+            Job::Dirty { zio, from } => {
+                let rest = self.dirty_some(zio, from, step);
+                rest.map(|from| Job::Dirty { zio, from })
+            }
             Job::Through { zio, from } => self.write_some_through(zio, from, step),
             Job::Read { zio, from } => self.read_some(zio, from, step),
             Job::Home(home) => self.send_some_home(home, step).map(Job::Home),
@@ -49,161 +40,60 @@ impl Pool {
     }
 }
 
-/// Makes the blocks of long writes, zeroes and trims dirty.
+/// The course of requests.
 impl Pool {
-    /// Makes the blocks of an admitted write, zero or trim dirty, in several steps if there are many. The
-    /// request holds its locks until the last step.
-    pub(super) fn dirty_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
-        if let Some(rest) = self.first_of(Job::Dirty { zio: id, from: 0 }, step) {
-            self.lock_at_once(id);
-            let (_, zio) = self.begin(id, Phase::Writing, step.now);
-            if let Job::Dirty { from, .. } = rest
-                && zio.op == Op::Write
-            {
-                self.throttle.comes(u64::from(zio.length - from));
-            }
-            self.jobs.waiting.push_back(rest);
+    /// Starts a request.
+    pub(super) fn start(&mut self, id: ZioId, op: Op, step: &mut Step<'_>) {
+        match op {
+            Op::Read => self.read(id, step),
+            Op::Write | Op::Zero | Op::Trim => self.write(id, step),
+            Op::Flush => self.flush(id, step),
+            Op::Cache => self.finish(id, Ok(()), step),
+            // A pool has no files.
+            _ => self.finish(id, Err(Errno::NotSup), step),
         }
     }
 
-    fn dirty_some(&mut self, id: ZioId, begin: u32, step: &mut Step<'_>) -> Option<Job> {
+    /// Continues what waits for nothing more, or the next request whose turn has come: after a failure, at the
+    /// throttle, or for a lock. False if there is none.
+    pub(super) fn resume_next(&mut self, step: &mut Step<'_>) -> bool {
+        if self.go_on_next(step) {
+            return true;
+        }
+        if let Some(id) = self.failures.pop_resumed() {
+            self.ask(id, step);
+        } else if let Some(id) = self.throttle.pop_admitted(step.now) {
+            self.admitted(id, step);
+        } else if let Some(id) = self.unlocked.pop_front() {
+            self.lock_and_fill(id, true, step);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Continues the next request that waits for nothing more, or else sends the newer version of the next block
+    /// whose write has ended. False if there is none.
+    pub(super) fn go_on_next(&mut self, step: &mut Step<'_>) -> bool {
+        if let Some(id) = self.requests.next_ready() {
+            self.go_on(id, step);
+        } else if let Some((volume, block)) = self.written.pop_front() {
+            self.after_write(volume, block, step);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Continues a request that waits for nothing more.
+    fn go_on(&mut self, id: ZioId, step: &mut Step<'_>) {
         let request = &self.requests[id];
-        let (volume, zio) = (request.volume, request.zio);
-        // The first part of a write has told the throttle about the rest. Only the later parts find the write
-        // in this phase.
-        let is_known = zio.op == Op::Write && request.phase == Phase::Writing;
-        let mut from = begin;
-        while from < zio.length {
-            if !self.jobs.touch() {
-                self.sync_if_full();
-                return Some(Job::Dirty { zio: id, from });
-            }
-            let target = &self.volumes[volume];
-            let most = TOUCHED_MAX - self.jobs.touched;
-            let piece = target.pieces_from(&zio, from).next()?;
-            let (piece, touched) = target.first_part(piece, most);
-            self.jobs.touched += touched;
-            self.throttle.promise(target.most_dirty_of(piece));
-            if is_known {
-                self.throttle.came(u64::from(piece.length));
-            }
-            let content = match zio.op {
-                Op::Zero => Content::Zero,
-                _ => Content::Trim,
-            };
-            if piece.is_run() {
-                self.dirty_run(volume, piece, content, begin > 0 && from == begin, step);
-            } else {
-                self.dirty(volume, &zio, piece, step);
-            }
-            from += piece.length;
+        let (op, outcome) = (request.zio.op, request.outcome);
+        match request.phase {
+            Phase::Reading if op != Op::Read && outcome.is_ok() => self.filled(id, step),
+            Phase::Writing if outcome.is_ok() => self.home(id, step),
+            _ => self.finish(id, outcome, step),
         }
-        self.all_dirty(id, step);
-        None
-    }
-}
-
-impl Volume {
-    /// The first part of a piece. A part of a run touches at most `most` blocks and at most `most` extents.
-    /// Also returns how many blocks and extents the part touches.
-    fn first_part(&self, piece: Piece, most: u32) -> (Piece, u32) {
-        if !piece.is_run() {
-            return (piece, 0);
-        }
-        let (range, most) = (piece.block..piece.end(), most.max(1) as usize);
-        let block = self.blocks.used(range.clone()).nth(most);
-        let extent = self.extents.meeting(range).nth(most);
-        let ends = [block, extent, Some(piece.end())];
-        let end = ends.into_iter().flatten().min().unwrap_or(piece.end());
-        let count = end - piece.block;
-        let part = Piece {
-            count,
-            length: count * self.block_size,
-            ..piece
-        };
-        let range = part.block..end;
-        let blocks = self.blocks.used(range.clone()).count();
-        (part, (blocks + self.extents.meeting(range).count()) as u32)
-    }
-}
-
-/// Queues writes to the disks.
-impl Pool {
-    fn send_some_home(&mut self, mut home: Home, step: &mut Step<'_>) -> Option<Home> {
-        let Home { zio, volume, .. } = home;
-        loop {
-            let (range, target) = (home.at..home.end, &self.volumes[volume]);
-            let found = match home.stage {
-                Stage::OnWay | Stage::Begun => target.extents.next_on_way(range),
-                Stage::Extents => target.extents.next_dirty(range),
-                Stage::Blocks => target.blocks.next_used(range).map(|block| block..block + 1),
-            };
-            let Some(found) = found else {
-                home.at = home.start;
-                home.stage = match home.stage {
-                    Stage::OnWay => Stage::Extents,
-                    Stage::Extents if home.is_parted => Stage::Begun,
-                    Stage::Extents | Stage::Begun => Stage::Blocks,
-                    Stage::Blocks => break,
-                };
-                continue;
-            };
-            if !self.jobs.touch() {
-                home.is_parted = true;
-                return Some(home);
-            }
-            match home.stage {
-                Stage::OnWay | Stage::Begun => self.watch_on_way(volume, found.start, zio, step),
-                Stage::Extents => self.watch_extent(volume, found.start, zio, step),
-                Stage::Blocks => self.watch(volume, found.start, zio, step),
-            }
-            home.at = found.end;
-        }
-        self.one_less(zio, Ok(()), step);
-        None
-    }
-
-    fn sync_some(&mut self, mut sync: Sync, step: &mut Step<'_>) -> Option<Sync> {
-        let mut is_done = true;
-        // If all blocks of the txg were written because requests waited for them, the txg may have ended
-        // already.
-        while self.txgs.syncing() == Some(sync.txg)
-            && let Some(target) = self.volumes.get(sync.volume)
-        {
-            let range = sync.at..u32::MAX;
-            let found = if sync.has_extents {
-                target.blocks.next_used(range).map(|block| block..block + 1)
-            } else {
-                target.extents.next_dirty(range)
-            };
-            let Some(found) = found else {
-                (sync.volume, sync.at) = (sync.volume + usize::from(sync.has_extents), 0);
-                sync.has_extents = !sync.has_extents;
-                continue;
-            };
-            if !self.jobs.touch() {
-                is_done = false;
-                break;
-            }
-            if sync.has_extents {
-                self.enlist(sync.volume, found.start, sync.txg, step.now);
-            } else {
-                self.enlist_extent(sync.volume, found.start, sync.txg, step.now);
-            }
-            sync.at = found.end;
-        }
-        if is_done
-            && self.txgs.syncing() == Some(sync.txg)
-            && let Some(rest) = self.enlist_metadata(sync.txg, sync.metadata)
-        {
-            (sync.metadata, is_done) = (rest, false);
-        }
-        self.push_batches(step.now);
-        if is_done {
-            self.pump_all(step);
-            self.commit_if_home(step);
-        }
-        (!is_done).then_some(sync)
     }
 }
 

@@ -101,6 +101,17 @@ impl Jobs {
         (self.touched, self.since) = (0, now);
     }
 
+    /// Whether work begins now. If other jobs wait, it waits behind them, as `job`.
+    pub(super) fn begins(&mut self, job: Job, now: Instant) -> bool {
+        let begins = self.waiting.is_empty();
+        if !begins {
+            self.waiting.push_back(job);
+        } else if now > self.since {
+            self.begin_anew(now);
+        }
+        begins
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.touched < TOUCHED_MAX
     }

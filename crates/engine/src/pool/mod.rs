@@ -2,21 +2,24 @@
 //! acknowledgement to the disks.
 //!
 //! `pool.rs` has the state of a pool, its inputs, and the loop that carries out the consequences of a step. The
-//! parts below it never call that loop. `client.rs` has the course of a request, from its start to its end.
+//! parts below it never call that loop. `job_parts.rs` starts and continues requests and jobs. Below it calls go one
+//! way: a part that ends something for a request only notes it in `Requests`, and the loop continues the request.
 
 mod beside;
 mod block_io;
 mod block_map;
 mod blocks;
-mod client;
+mod commit;
 mod config;
 mod crash;
 mod cut;
+mod disks;
+mod durable;
 mod early_ends;
 mod edges;
+mod ends;
 mod extent_home;
 mod extents;
-mod failure;
 mod failures;
 mod home;
 mod job_parts;

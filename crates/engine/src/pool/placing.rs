@@ -28,7 +28,7 @@ impl Pool {
             }
             *most -= 1;
             self.place(id, member);
-            self.queue_write(id, step);
+            self.queue_write(id, step.now);
         }
         if old == 0 {
             self.jobs.place_later();

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::block_io::{BlockRead, BlockWrite};
+use super::block_io::{BlockRead, BlockWrite, Retry};
 use super::block_map::BlockMap;
 use super::config::{PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy};
 use super::cut::Cut;
@@ -53,6 +53,8 @@ pub(crate) struct Pool {
     pub(super) writes: Slab<BlockWrite>,
     pub(super) reads: Slab<BlockRead>,
     pub(super) failures: Failures,
+    /// Blocks whose write has ended in this step, and whose newer versions this step still has to send.
+    pub(super) written: VecDeque<(usize, u32)>,
     /// Requests that are next for a lock, and that this step still has to resume.
     pub(super) unlocked: VecDeque<ZioId>,
     /// How many disks must still sync for the syncing txg; `None` before all its blocks are on the disks.
@@ -123,6 +125,7 @@ impl Pool {
             writes: Slab::default(),
             reads: Slab::default(),
             failures: Failures::none(),
+            written: VecDeque::new(),
             unlocked: VecDeque::new(),
             commit: None,
             deadline: Instant::NEVER,
@@ -221,6 +224,7 @@ impl Pool {
                 }
                 for tag in tags.drain(..) {
                     self.member_done(disk, tag, ended.outcome, step);
+                    while self.go_on_next(step) {}
                 }
                 self.tags = tags;
                 self.pump(disk, step);
@@ -230,7 +234,7 @@ impl Pool {
                     self.note_sync(disk, covers);
                 }
                 match who {
-                    SyncFor::Request(id) => self.one_less(id, ended.outcome, step),
+                    SyncFor::Request(id) => self.requests.one_less(id, ended.outcome),
                     SyncFor::Txg => self.disk_synced(disk, ended.outcome, step),
                     // The regions stay dirty until another sync succeeds.
                     SyncFor::Repair => {}
@@ -268,7 +272,14 @@ impl Pool {
 
     /// Does everything in the pool that is due.
     pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
-        self.repeat_failed(step);
+        while let Some(retry) = self.failures.pop_due(step.now) {
+            match retry {
+                Retry::Commit { disk } => self.sync_disk(disk, SyncFor::Txg, step),
+                Retry::Block { volume, block } => self.repeat_block(volume, block, step),
+                Retry::Extent(id) => self.repeat_extent(id, step),
+                Retry::Beside(id) => self.repeat_beside(id, step),
+            }
+        }
         self.throttle.wake(step.now);
         self.settle(step);
     }

@@ -20,24 +20,18 @@ use crate::zio::{Errno, Op, Outcome, ZioId};
 /// Handles clients' reads.
 impl Pool {
     pub(super) fn read(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let (volume, zio) = self.begin(id, Phase::Reading, step.now);
+        let (volume, zio) = self.requests.begin(id, Phase::Reading, step.now);
         if zio.length == 0 {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
         // An extra pending count keeps the request from ending before the reads of all its blocks have begun.
-        self.add_pending(id, 1);
+        self.requests[id].pending += 1;
         let whole = Job::Read { zio: id, from: 0 };
-        if self.volumes[volume].is_long(&zio) {
-            self.begin_job(whole, step);
-        } else {
-            self.read_all(id, step);
+        if !self.volumes[volume].is_long(&zio) || self.jobs.begins(whole, step.now) {
+            let rest = self.read_some(id, 0, step);
+            self.jobs.waiting.extend(rest);
         }
-    }
-
-    fn read_all(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let rest = self.read_some(id, 0, step);
-        debug_assert!(rest.is_none(), "a short read has a rest");
     }
 
     /// Begins to read the blocks of a client's read, from the byte `from` of the zio on. Returns the rest of
@@ -53,7 +47,7 @@ impl Pool {
             }
             self.read_part(id, volume, piece, step);
         }
-        self.one_less(id, Ok(()), step);
+        self.requests.one_less(id, Ok(()));
         None
     }
 
@@ -209,7 +203,7 @@ impl Pool {
                 let (volume, block) = (read.volume, read.block);
                 let edges = &mut self.volumes[volume].edges;
                 for id in edges.read(block, read.buf, outcome, step) {
-                    self.one_less(id, outcome, step);
+                    self.requests.one_less(id, outcome);
                 }
                 return;
             }
@@ -219,7 +213,7 @@ impl Pool {
             }
             (_, Err(_)) => step.free(read.buf),
         }
-        self.one_less(read.zio, outcome, step);
+        self.requests.one_less(read.zio, outcome);
     }
 
     /// Makes reads of these blocks that are in flight answer zeroes, because the rows of these blocks may now

@@ -1,5 +1,6 @@
 //! A client's zio to a volume, from its submission until its reply has left.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
@@ -153,6 +154,8 @@ pub(super) struct Requests {
     /// The ids in use, in no order. To find them in `slots` would take longer, because many more ids may have
     /// been in use before.
     live: Vec<ZioId>,
+    /// Requests that wait for nothing more. This step still has to continue them.
+    ready: VecDeque<ZioId>,
 }
 
 impl Requests {
@@ -187,6 +190,33 @@ impl Requests {
             moved.at = request.at;
         }
         request
+    }
+
+    /// Makes a request enter a phase. Returns its volume and its zio.
+    pub(super) fn begin(
+        &mut self,
+        id: ZioId,
+        phase: Phase,
+        now: Instant,
+    ) -> (usize, Zio<VolumeId>) {
+        let request = &mut self[id];
+        request.go_to(phase, now);
+        (request.volume, request.zio)
+    }
+
+    /// Notes that one of the things that a request waits for has ended.
+    pub(super) fn one_less(&mut self, id: ZioId, outcome: Outcome) {
+        let request = &mut self[id];
+        request.outcome = request.outcome.and(outcome);
+        request.pending -= 1;
+        if request.pending == 0 {
+            self.ready.push_back(id);
+        }
+    }
+
+    /// The next request that waits for nothing more.
+    pub(super) fn next_ready(&mut self) -> Option<ZioId> {
+        self.ready.pop_front()
     }
 
     /// The requests, in no order.

@@ -23,7 +23,7 @@ impl Pool {
         txgs.pass_idle(now, self.txg_timeout());
         let txgs = txgs.stats(now, self.reached_disks(), dirty_of);
         let mut stats = PoolStats {
-            degraded: self.is_degraded(),
+            degraded: self.failures.is_degraded(),
             dirty: self.dirty_bytes(),
             dirty_metadata: self.overhead.dirty(),
             throttled: self.throttle.waiting(),
@@ -73,6 +73,11 @@ impl Pool {
     pub(crate) fn volume_stats(&self, volume: usize, now: Instant) -> DiskStats {
         let volume = &self.volumes[volume];
         volume.occupancy.stats_at(now, &volume.stats)
+    }
+
+    /// See [`Failures::is_degraded`](super::failures::Failures::is_degraded).
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.failures.is_degraded()
     }
 
     pub(crate) fn has(&self, id: ZioId) -> bool {

@@ -5,18 +5,21 @@
 //! begins. Then the write reads the rest of partial blocks, so the time of these reads counts towards the
 //! write's delay.
 
+use alloc::vec::Vec;
+use core::ops::Range;
+
 use super::block_io::{Cause, Then};
 use super::blocks::{Block, Content};
 use super::config::WritePolicy;
 use super::edges::Need;
-use super::jobs::Job;
+use super::jobs::{Job, TOUCHED_MAX};
 use super::piece::Piece;
 use super::pool::Pool;
 use super::request::{Phase, Request};
 use super::stats::Class;
 use super::step::Step;
 use super::throttle::{Tx, Verdict};
-use super::volume::slot_of;
+use super::volume::{LIVE_TXGS, Volume, slot_of};
 use crate::bytes::{Buf, Move, Span};
 use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
@@ -38,20 +41,7 @@ impl Pool {
         self.lock_and_fill(id, false, step);
     }
 
-    /// Resumes the next write that the throttle has released, or that is next for a lock. False if there is
-    /// none.
-    pub(super) fn resume_next(&mut self, step: &mut Step<'_>) -> bool {
-        if let Some(id) = self.throttle.pop_admitted(step.now) {
-            self.admitted(id, step);
-        } else if let Some(id) = self.unlocked.pop_front() {
-            self.lock_and_fill(id, true, step);
-        } else {
-            return false;
-        }
-        true
-    }
-
-    fn lock_and_fill(&mut self, id: ZioId, has_turn: bool, step: &mut Step<'_>) {
+    pub(super) fn lock_and_fill(&mut self, id: ZioId, has_turn: bool, step: &mut Step<'_>) {
         if self.lock(id, has_turn, step.now) {
             self.fill(id, step);
         }
@@ -74,19 +64,19 @@ impl Pool {
 /// Gets the old content of blocks that writes replace only in part.
 impl Pool {
     /// Reads the parts of blocks that a write does not replace, unless memory has them.
-    pub(super) fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let (volume, zio) = self.begin(id, Phase::Reading, step.now);
+    fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let (volume, zio) = self.requests.begin(id, Phase::Reading, step.now);
         if self.volumes[volume].are_whole(&zio) {
             self.filled(id, step);
             return;
         }
         // An extra pending count keeps the request from continuing before all of its reads have begun.
-        self.add_pending(id, 1);
+        self.requests[id].pending += 1;
         for block in self.edges_of(id) {
             self.need_edge(id, volume, block, step);
         }
         self.requests[id].has_edges = true;
-        self.one_less(id, Ok(()), step);
+        self.requests.one_less(id, Ok(()));
     }
 
     fn need_edge(&mut self, id: ZioId, volume: usize, block: u32, step: &mut Step<'_>) {
@@ -94,7 +84,7 @@ impl Pool {
         let in_memory = target.content(block, self.txgs.open()).is_some();
         match target.edges.need(block, id, in_memory) {
             Need::Nothing => {}
-            Need::Wait => self.add_pending(id, 1),
+            Need::Wait => self.requests[id].pending += 1,
             Need::Read => {
                 if !self.read_block(id, volume, block, Then::Edge, step) {
                     self.volumes[volume].edges.zero(block, step);
@@ -102,49 +92,21 @@ impl Pool {
             }
         }
     }
-
-    /// Notes that a request no longer needs its edges.
-    pub(super) fn release_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let request = &mut self.requests[id];
-        if !core::mem::take(&mut request.has_edges) {
-            return;
-        }
-        let volume = request.volume;
-        for block in self.edges_of(id) {
-            self.volumes[volume].edges.release(block, step);
-        }
-    }
-
-    /// The first and the last block of a write, each only if the write does not replace the whole block.
-    fn edges_of(&self, id: ZioId) -> impl Iterator<Item = u32> + use<> {
-        let request = &self.requests[id];
-        let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
-        let size = u64::from(size);
-        let (first, end) = (zio.offset / size, zio.offset + u64::from(zio.length));
-        let last = (end - 1) / size;
-        let cut = zio.op != Op::Trim;
-        let begins_within = cut && !zio.offset.is_multiple_of(size);
-        let ends_within = cut && !end.is_multiple_of(size);
-        let first_cut = begins_within || (first == last && ends_within);
-        let edges = [
-            first_cut.then_some(first as u32),
-            (ends_within && first != last).then_some(last as u32),
-        ];
-        edges.into_iter().flatten()
-    }
 }
 
 /// Handles volumes that write back: the pool acknowledges a write once its data is dirty.
 impl Pool {
     /// Asks the throttle to admit a write.
     pub(super) fn ask(&mut self, id: ZioId, step: &mut Step<'_>) {
-        if let Some(errno) = self.closing {
+        let fails = self.fails_writes().then_some(Errno::Io);
+        if let Some(errno) = self.closing.or(fails) {
             self.finish(id, Err(errno), step);
             return;
         }
-        if self.is_degraded() {
+        if self.failures.is_degraded() {
             self.lock_at_once(id);
-            self.stall(id, step);
+            self.requests.begin(id, Phase::Stalled, step.now);
+            self.failures.stall(id);
             return;
         }
         let request = &mut self.requests[id];
@@ -175,8 +137,63 @@ impl Pool {
         self.all_dirty(id, step);
     }
 
+    /// Makes the blocks of an admitted write, zero or trim dirty, in several steps if there are many. The
+    /// request holds its locks until the last step.
+    fn dirty_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let part = |from| Job::Dirty { zio: id, from };
+        let mut from = 0;
+        if self.jobs.begins(part(from), step.now) {
+            let Some(rest) = self.dirty_some(id, from, step) else {
+                return;
+            };
+            from = rest;
+            self.jobs.waiting.push_back(part(from));
+        }
+        self.lock_at_once(id);
+        let (_, zio) = self.requests.begin(id, Phase::Writing, step.now);
+        if zio.op == Op::Write {
+            self.throttle.comes(u64::from(zio.length - from));
+        }
+    }
+
+    pub(super) fn dirty_some(&mut self, id: ZioId, begin: u32, step: &mut Step<'_>) -> Option<u32> {
+        let request = &self.requests[id];
+        let (volume, zio) = (request.volume, request.zio);
+        // The first part of a write has told the throttle about the rest. Only the later parts find the write
+        // in this phase.
+        let is_known = zio.op == Op::Write && request.phase == Phase::Writing;
+        let mut from = begin;
+        while from < zio.length {
+            if !self.jobs.touch() {
+                self.sync_if_full();
+                return Some(from);
+            }
+            let target = &self.volumes[volume];
+            let most = TOUCHED_MAX - self.jobs.touched;
+            let piece = target.pieces_from(&zio, from).next()?;
+            let (piece, touched) = target.first_part(piece, most);
+            self.jobs.touched += touched;
+            self.throttle.promise(target.most_dirty_of(piece));
+            if is_known {
+                self.throttle.came(u64::from(piece.length));
+            }
+            let content = match zio.op {
+                Op::Zero => Content::Zero,
+                _ => Content::Trim,
+            };
+            if piece.is_run() {
+                self.dirty_run(volume, piece, content, begin > 0 && from == begin, step);
+            } else {
+                self.dirty(volume, &zio, piece, step);
+            }
+            from += piece.length;
+        }
+        self.all_dirty(id, step);
+        None
+    }
+
     /// Continues a write when all of its data is dirty.
-    pub(super) fn all_dirty(&mut self, id: ZioId, step: &mut Step<'_>) {
+    fn all_dirty(&mut self, id: ZioId, step: &mut Step<'_>) {
         self.release_edges(id, step);
         self.sync_if_full();
         let request = &self.requests[id];
@@ -188,21 +205,74 @@ impl Pool {
         }
     }
 
-    /// Makes the open txg sync if it has enough dirty data.
-    pub(super) fn sync_if_full(&mut self) {
-        if self.throttle.wants_sync(self.txgs.open()) {
-            self.txgs.want_sync();
+    /// Gives a run of blocks the content of a zero or a trim, in the open txg. `goes_on` is true if this is
+    /// not the first part of the run.
+    fn dirty_run(
+        &mut self,
+        volume: usize,
+        piece: Piece,
+        content: Content,
+        goes_on: bool,
+        step: &mut Step<'_>,
+    ) {
+        let used = self.volumes[volume].blocks.used(piece.block..piece.end());
+        let mut from = piece.block;
+        for block in used.collect::<Vec<u32>>() {
+            if self.drop_versions(volume, block, step) {
+                continue;
+            }
+            let joins = goes_on && from == piece.block;
+            self.fill_run(volume, from..block, content, joins, step);
+            self.make_newest(volume, block, content, step);
+            from = block + 1;
         }
+        let joins = goes_on && from == piece.block;
+        self.fill_run(volume, from..piece.end(), content, joins, step);
+    }
+
+    /// Fills a range with extents. If the range `joins` the range before it, their extents become one.
+    fn fill_run(
+        &mut self,
+        volume: usize,
+        mut range: Range<u32>,
+        content: Content,
+        joins: bool,
+        step: &Step<'_>,
+    ) {
+        let open = self.txgs.open();
+        let target = &mut self.volumes[volume];
+        if joins {
+            range = target.extents.grow(range, content, open);
+        }
+        if range.is_empty() {
+            return;
+        }
+        let added = target.extents.fill(range, content, open);
+        let bytes = u64::from(added) * u64::from(target.block_size);
+        for _ in 0..added {
+            self.txgs.dirtied();
+        }
+        self.throttle.dirtied(step.now, open, bytes);
+    }
+
+    /// Drops the versions of a block that an extent replaces. Returns false if the block must keep its
+    /// versions, because the block is on its way to the disks, or because a request waits until the block is
+    /// on the disks.
+    fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
+        let state = self.volumes[volume].blocks.get(block);
+        let stays = state.write().is_some() || state.watched || state.failing;
+        if stays || self.jobs.will_send(volume, block) {
+            return false;
+        }
+        let open = self.txgs.open();
+        for txg in open + 1 - LIVE_TXGS..=open {
+            self.drop_version(volume, block, txg, step);
+        }
+        true
     }
 
     /// Gives a block a new version, changed by this part of a write, zero or trim.
-    pub(super) fn dirty(
-        &mut self,
-        volume: usize,
-        zio: &Zio<VolumeId>,
-        piece: Piece,
-        step: &mut Step<'_>,
-    ) {
+    fn dirty(&mut self, volume: usize, zio: &Zio<VolumeId>, piece: Piece, step: &mut Step<'_>) {
         let size = self.volumes[volume].block_size;
         let whole = piece.is_whole(size);
         let content = match zio.op {
@@ -219,13 +289,7 @@ impl Pool {
     }
 
     /// Makes `content` the newest version of a block.
-    pub(super) fn make_newest(
-        &mut self,
-        volume: usize,
-        block: u32,
-        content: Content,
-        step: &mut Step<'_>,
-    ) {
+    fn make_newest(&mut self, volume: usize, block: u32, content: Content, step: &mut Step<'_>) {
         let before = self.put_version(volume, block, content);
         let size = self.volumes[volume].block_size;
         let added = if before.is_none() { size } else { 0 };
@@ -349,21 +413,15 @@ fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
 /// Handles volumes that write through: the pool acknowledges a write once its data is on the disks.
 impl Pool {
     fn write_through(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let (volume, zio) = self.begin(id, Phase::Writing, step.now);
+        let (volume, zio) = self.requests.begin(id, Phase::Writing, step.now);
         // An extra pending count keeps the request from ending before the writes of all its blocks have
         // begun.
-        self.add_pending(id, 1);
+        self.requests[id].pending += 1;
         let whole = Job::Through { zio: id, from: 0 };
-        if self.volumes[volume].is_long(&zio) {
-            self.begin_job(whole, step);
-        } else {
-            self.write_all_through(id, step);
+        if !self.volumes[volume].is_long(&zio) || self.jobs.begins(whole, step.now) {
+            let rest = self.write_some_through(id, 0, step);
+            self.jobs.waiting.extend(rest);
         }
-    }
-
-    fn write_all_through(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let rest = self.write_some_through(id, 0, step);
-        debug_assert!(rest.is_none(), "a short write has a rest");
     }
 
     /// Sends blocks of a write to the disks, from this byte of the write on. Returns the rest of a long
@@ -391,13 +449,37 @@ impl Pool {
                 Op::Trim => Content::Trim,
                 _ => Content::Bytes(self.new_bytes(volume, &zio, piece, step)),
             };
-            self.add_pending(id, 1);
+            self.requests[id].pending += 1;
             let cause = Cause::Through(id);
             let blocks = (piece.block, piece.count);
             self.send(volume, blocks, content, cause, Class::SyncWrite, step);
         }
-        self.one_less(id, Ok(()), step);
+        self.requests.one_less(id, Ok(()));
         None
+    }
+}
+
+impl Volume {
+    /// The first part of a piece. A part of a run touches at most `most` blocks and at most `most` extents.
+    /// Also returns how many blocks and extents the part touches.
+    fn first_part(&self, piece: Piece, most: u32) -> (Piece, u32) {
+        if !piece.is_run() {
+            return (piece, 0);
+        }
+        let (range, most) = (piece.block..piece.end(), most.max(1) as usize);
+        let block = self.blocks.used(range.clone()).nth(most);
+        let extent = self.extents.meeting(range).nth(most);
+        let ends = [block, extent, Some(piece.end())];
+        let end = ends.into_iter().flatten().min().unwrap_or(piece.end());
+        let count = end - piece.block;
+        let part = Piece {
+            count,
+            length: count * self.block_size,
+            ..piece
+        };
+        let range = part.block..end;
+        let blocks = self.blocks.used(range.clone()).count();
+        (part, (blocks + self.extents.meeting(range).count()) as u32)
     }
 }
 
