@@ -82,7 +82,7 @@ impl Bench {
     /// Carries out an action. After a zio's reply, submits the zio again.
     fn act(&mut self, action: Action) {
         match action {
-            Action::Start(id) => {
+            Action::Start(id) | Action::StartDamaged(id, _) => {
                 let done = Input::Done(id, Ok(()));
                 self.engine.step(self.now, done, &mut self.actions);
             }

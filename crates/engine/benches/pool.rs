@@ -99,7 +99,7 @@ impl Bench {
         while let Some(action) = actions.get(at) {
             at += 1;
             match action {
-                Action::Start(id) => {
+                Action::Start(id) | Action::StartDamaged(id, _) => {
                     let done = self.now + Duration::from_micros(75);
                     self.working.push_back((done, *id));
                 }

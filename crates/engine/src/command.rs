@@ -8,7 +8,7 @@ use core::fmt;
 use crate::bytes::Move;
 use crate::client::ClientId;
 use crate::event::Device;
-use crate::inject::{GroupId, RuleId, RuleSpec};
+use crate::inject::{DataFault, GroupId, RuleId, RuleSpec};
 use crate::pool::tunable::{Tunable, TunableError};
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
@@ -73,6 +73,8 @@ pub enum Action {
     /// Do the zio's work on the store now, then report [`Input::Done`]. If the zio is a child,
     /// [`crate::Engine::child`] returns it.
     Start(ZioId),
+    /// Do the zio's work with this damage, then report [`Input::Done`].
+    StartDamaged(ZioId, DataFault),
     /// Move bytes in memory now.
     Move(Move),
     /// Send the reply, then report [`Input::Replied`].

@@ -119,7 +119,10 @@ impl Disk {
         if flight.owes_transfer() {
             flight.wake(flight.target, ctx.deadlines);
         }
-        ctx.actions.push(Action::Start(flight.zio.id));
+        ctx.actions.push(match self.injector.damage_of(flight) {
+            Some((_, fault)) => Action::StartDamaged(flight.zio.id, fault),
+            None => Action::Start(flight.zio.id),
+        });
     }
 
     /// Takes the store's result for a zio.

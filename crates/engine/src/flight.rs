@@ -76,6 +76,8 @@ pub(crate) struct Flight {
     pub(crate) outcome: Outcome,
     /// Whether the zio fails without the store's work.
     pub(crate) skips_store: bool,
+    /// Whether a rule damages the zio's data.
+    pub(crate) is_damaged: bool,
     /// Whether the zio is a FUA write whose flush has begun.
     pub(crate) flushing: bool,
     /// Whether a command ended a rule's hold early.
@@ -106,6 +108,7 @@ impl Flight {
             store_done: Instant::ZERO,
             outcome: Ok(()),
             skips_store: false,
+            is_damaged: false,
             flushing: false,
             cut_short: false,
         }

@@ -113,6 +113,8 @@ pub struct RuleStats {
     pub overrun: u64,
     /// Zios to which the rule gave an error.
     pub failed: u64,
+    /// Zios whose data the rule damaged.
+    pub damaged: u64,
     /// Held zios that were late by more than 1 ms, or by more than 5 % of the delay.
     pub late: u64,
     /// Matching zios that the rule skipped because of its probability.
@@ -162,6 +164,7 @@ impl RuleStats {
             held,
             overrun,
             failed,
+            damaged,
             late,
             not_drawn,
             not_counted,
@@ -177,6 +180,7 @@ impl RuleStats {
         self.held += held;
         self.overrun += overrun;
         self.failed += failed;
+        self.damaged += damaged;
         self.late += late;
         self.not_drawn += not_drawn;
         self.not_counted += not_counted;
@@ -191,7 +195,7 @@ impl RuleStats {
     /// The number of zios that the rule has decided and that have ended. Zios that the rule holds now are not
     /// counted.
     pub fn ended(&self) -> u64 {
-        self.held + self.overrun + self.failed + self.aborted
+        self.held + self.overrun + self.failed + self.damaged + self.aborted
     }
 }
 

@@ -104,7 +104,9 @@ fn drive(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) {
     let mut at = 0;
     while at < actions.len() {
         match actions[at] {
-            Action::Start(id) => engine.step(now, Input::Done(id, Ok(())), actions),
+            Action::Start(id) | Action::StartDamaged(id, _) => {
+                engine.step(now, Input::Done(id, Ok(())), actions)
+            }
             Action::Complete(zio, _) => {
                 engine.step(now, Input::Replied { zio, offered: now }, actions);
             }

@@ -351,6 +351,9 @@ impl Engine {
             for answer in answers.drain(..) {
                 match answer {
                     Action::Start(child) => actions.push(Action::Start(child.outer())),
+                    Action::StartDamaged(child, fault) => {
+                        actions.push(Action::StartDamaged(child.outer(), fault));
+                    }
                     Action::Complete(child, outcome) => self.child_ended(child, outcome, actions),
                     Action::Drop(orphan) => {
                         let child = self.sent.take(orphan);

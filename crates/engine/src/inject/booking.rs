@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 
+use super::damage::DataFault;
 use super::spec::{Mode, RuleId};
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
@@ -22,6 +23,8 @@ pub(crate) enum Kind {
     Hang,
     /// Fails the zio at once.
     Fail,
+    /// Damages the zio's data.
+    Damage(DataFault),
     /// Sends the zio through the disk's bandwidth only.
     Pass,
     /// The zio's transfer through the disk's bandwidth. This booking is not in the zio's list, because the
@@ -66,7 +69,7 @@ impl Booking {
         match &mut self.kind {
             Kind::Delay { lane, .. } => *lane = None,
             Kind::Transfer { queued } => *queued = false,
-            Kind::Hang | Kind::Fail | Kind::Pass => {}
+            Kind::Hang | Kind::Fail | Kind::Damage(_) | Kind::Pass => {}
         }
         self.ahead = None;
         self.behind = None;

@@ -46,6 +46,7 @@ impl Injector {
         *now -= u64::from(decides(booking, flight));
         match fate(booking, flight) {
             Fate::Failed => stats.failed += 1,
+            Fate::Damaged => stats.damaged += 1,
             Fate::Overrun => stats.overrun += 1,
             Fate::Beaten => stats.count_beaten(winner_over(booking, flight)),
             Fate::Held => stats.held += 1,
@@ -107,10 +108,11 @@ impl Injector {
         }
     }
 
-    /// Whether one of these rules, which must be sorted by id, decides a zio.
+    /// Whether one of these rules, which must be sorted by id, decides the target or the error of a zio.
     pub(crate) fn is_decided_by(&self, rules: &[RuleId], flight: &Flight) -> bool {
-        let mut bookings = self.bookings.of_zio(flight.bookings);
+        let bookings = self.bookings.of_zio(flight.bookings);
         bookings
+            .filter(|booking| !matches!(booking.kind, Kind::Damage(_)))
             .any(|booking| rules.binary_search(&booking.rule).is_ok() && decides(booking, flight))
     }
 
@@ -200,7 +202,8 @@ impl Injector {
         while let Some(id) = flight.bookings {
             let next = self.bookings.get(id).next_of_zio;
             let Booking { rule, kind, .. } = *self.bookings.get(id);
-            if gone(rule, kind) {
+            // What was decided of the data stays decided.
+            if gone(rule, kind) && !matches!(kind, Kind::Damage(_)) {
                 released = true;
                 self.close(now, id);
             } else {
@@ -258,11 +261,13 @@ enum Fate {
     Overrun,
     Beaten,
     Failed,
+    Damaged,
 }
 
 fn fate(booking: &Booking, flight: &Flight) -> Fate {
     match (booking.kind, booking.mode) {
         (Kind::Fail | Kind::Delay { fails: true, .. }, _) => Fate::Failed,
+        (Kind::Damage(_), _) => Fate::Damaged,
         _ if !decides(booking, flight) => Fate::Beaten,
         _ if was_held(booking, flight) => Fate::Held,
         _ => Fate::Overrun,
@@ -272,7 +277,7 @@ fn fate(booking: &Booking, flight: &Flight) -> Fate {
 /// Whether the booking, if it decides its zio, has made the zio wait.
 fn was_held(booking: &Booking, flight: &Flight) -> bool {
     match (booking.kind, booking.mode) {
-        (Kind::Fail, _) => false,
+        (Kind::Fail | Kind::Damage(_), _) => false,
         (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => true,
         _ => flight.store_done < flight.target || flight.before_only,
     }
@@ -284,7 +289,7 @@ fn was_held(booking: &Booking, flight: &Flight) -> bool {
 fn decides(booking: &Booking, flight: &Flight) -> bool {
     let slowest = flight.transfer.map(|transfer| transfer.rule);
     match (booking.kind, booking.mode) {
-        (Kind::Fail | Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => true,
+        (Kind::Fail | Kind::Hang | Kind::Damage(_), _) | (Kind::Delay { .. }, Mode::Add) => true,
         (Kind::Delay { .. }, Mode::Floor) => {
             flight.decider == Some(booking.rule) || slowest == Some(booking.rule)
         }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::bandwidth::{Bandwidth, transfer_time};
 use super::booking::{Booking, BookingId, Bookings, Kind};
+use super::damage::{Damage, DataFault};
 use super::lane::Lanes;
 use super::rule::Rule;
 use super::spec::{Effect, Mode, RuleId, RuleSpec};
@@ -114,12 +115,41 @@ impl Injector {
             if let Some(rate) = rule.spec.bandwidth {
                 slow_down(flight, rate, rule);
             }
-            if rule.spec.effect == Effect::Pass {
-                self.promise(index, flight, Kind::Pass, flight.charged, Duration::ZERO);
-            } else {
-                self.compete(index, flight.charged);
+            match rule.spec.effect {
+                Effect::Pass => {
+                    self.promise(index, flight, Kind::Pass, flight.charged, Duration::ZERO);
+                }
+                Effect::Damage(damage) => self.damage(index, damage, flight),
+                _ => self.compete(index, flight.charged),
             }
         }
+    }
+
+    /// Damages the zio, unless an older rule does.
+    fn damage(&mut self, index: usize, damage: Damage, flight: &mut Flight) {
+        let rule = &mut self.rules[index];
+        let seed = rule.random.next_u64();
+        if flight.is_damaged {
+            let winner = self.damage_of(flight).map(|(rule, _)| rule);
+            self.rules[index].present.stats.count_beaten(winner);
+            return;
+        }
+        flight.is_damaged = true;
+        let kind = Kind::Damage(DataFault { damage, seed });
+        self.promise(index, flight, kind, flight.charged, Duration::ZERO);
+    }
+
+    /// The damage of a zio, and the rule that has decided it.
+    #[inline]
+    pub(crate) fn damage_of(&self, flight: &Flight) -> Option<(RuleId, DataFault)> {
+        if !flight.is_damaged {
+            return None;
+        }
+        let mut bookings = self.bookings.of_zio(flight.bookings);
+        bookings.find_map(|booking| match booking.kind {
+            Kind::Damage(fault) => Some((booking.rule, fault)),
+            _ => None,
+        })
     }
 
     /// Makes this rule its group's candidate if it would finish the zio sooner than the current candidate.
@@ -421,7 +451,7 @@ impl Injector {
             Some(booking) if booking.next_of_zio.is_some() => self.decision_of_many(flight),
             Some(booking) => match booking.kind {
                 Kind::Delay { lane, .. } => (Some(booking.rule), lane),
-                Kind::Hang | Kind::Fail => (Some(booking.rule), None),
+                Kind::Hang | Kind::Fail | Kind::Damage(_) => (Some(booking.rule), None),
                 Kind::Pass | Kind::Transfer { .. } => (None, None),
             },
         }

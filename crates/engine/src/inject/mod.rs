@@ -2,6 +2,7 @@
 
 mod bandwidth;
 pub(crate) mod booking;
+mod damage;
 mod fate;
 mod injector;
 mod lane;
@@ -11,6 +12,7 @@ pub(crate) mod spec;
 mod when;
 
 pub(crate) use booking::Kind;
+pub use damage::{Damage, DataFault};
 pub(crate) use fate::Gaps;
 pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;

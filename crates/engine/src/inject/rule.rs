@@ -173,6 +173,7 @@ impl Rule {
         self.spec.ops.meets(ops)
             && self.applies(now)
             && self.spec.range.is_none_or(|range| touches(range, zio, ops))
+            && self.spec.can_take(zio, is_half(zio, ops))
             && self.clients.is_none_or(|set| set.contains(zio.client))
     }
 
@@ -217,8 +218,12 @@ impl Rule {
 /// without a length, such as the flush of a block device.
 fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
     let last = zio.offset.saturating_add(u64::from(zio.length));
-    let is_half = ops.meets(OpSet::of(Op::Flush)) && zio.op != Op::Flush;
-    zio.length > 0 && !is_half && zio.offset < end && start < last
+    zio.length > 0 && !is_half(zio, ops) && zio.offset < end && start < last
+}
+
+/// Whether the operations `ops` are the flush that ends a FUA write.
+fn is_half(zio: &Zio, ops: OpSet) -> bool {
+    ops.meets(OpSet::of(Op::Flush)) && zio.op != Op::Flush
 }
 
 /// The distance between the seeds of neighbouring rules, so that their random draws differ.

@@ -3,11 +3,12 @@
 use alloc::string::String;
 use core::fmt;
 
+use super::damage::Damage;
 use super::service::Service;
 use super::when::{CycleError, When};
 use crate::random::Ratio;
 use crate::time::Duration;
-use crate::zio::{Errno, OpSet};
+use crate::zio::{Errno, OpSet, Zio};
 
 /// The maximum number of lanes of one rule, which is zinject's limit.
 pub const LANES_MAX: u32 = 65_534;
@@ -62,6 +63,8 @@ pub enum Effect {
     },
     /// Holds a zio until the rule ends, or until a command releases the zio.
     Hang,
+    /// Damages the data of a zio.
+    Damage(Damage),
     /// Has no effect of its own, so only the rule's bandwidth slows zios down.
     Pass,
 }
@@ -81,7 +84,7 @@ impl Effect {
         match self {
             Effect::Delay(delay) => Some(delay),
             Effect::Fail { delay, .. } => delay.as_ref(),
-            Effect::Hang | Effect::Pass => None,
+            Effect::Hang | Effect::Damage(_) | Effect::Pass => None,
         }
     }
 }
@@ -168,6 +171,8 @@ pub enum SpecError {
     Cycle(CycleError),
     /// The rule matches no operation.
     Ops,
+    /// The rule names operations that its damage cannot hit.
+    Damage,
     /// The rule has no effect: no delay, no error, no bandwidth.
     Nothing,
 }
@@ -186,6 +191,7 @@ impl fmt::Display for SpecError {
                 "the jitter is longer than the rule rests: at most the period less the time in which it applies",
             ),
             SpecError::Ops => f.write_str("the rule names no operation"),
+            SpecError::Damage => f.write_str("the rule's damage cannot hit all of its operations"),
             SpecError::Nothing => f.write_str("the rule has no effect: give it a delay"),
         }
     }
@@ -213,6 +219,15 @@ impl RuleSpec {
             service: Service::Constant(service),
             lanes,
         }))
+    }
+
+    /// Whether the effect can be had on this zio. `is_half` says that the zio is the flush of a FUA write.
+    pub(crate) fn can_take(&self, zio: &Zio, is_half: bool) -> bool {
+        match self.effect {
+            // What a FUA write stores is decided before the store works.
+            Effect::Damage(damage) => !is_half && damage.can_hit(zio),
+            _ => true,
+        }
     }
 
     /// The maximum number of zios that the rule serves at a time; `None` for no maximum.
@@ -251,6 +266,11 @@ impl RuleSpec {
         }
         if self.ops == OpSet::EMPTY {
             return Err(SpecError::Ops);
+        }
+        if let Effect::Damage(damage) = self.effect
+            && !damage.ops().contains(self.ops)
+        {
+            return Err(SpecError::Damage);
         }
         if self.effect == Effect::Pass && self.bandwidth.is_none() {
             return Err(SpecError::Nothing);

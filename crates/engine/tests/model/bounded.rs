@@ -58,7 +58,7 @@ fn obey(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) -> usize {
     let mut completed = 0;
     while let Some(action) = actions.pop() {
         let input = match action {
-            Action::Start(id) => Input::Done(id, Ok(())),
+            Action::Start(id) | Action::StartDamaged(id, _) => Input::Done(id, Ok(())),
             Action::Complete(zio, _) => {
                 completed += 1;
                 Input::Replied { zio, offered: now }
@@ -78,7 +78,7 @@ fn drain(engine: &mut Engine, now: Instant, first: Input<'_>) -> (usize, usize) 
     loop {
         most = most.max(actions.len());
         let outcome = |action: Action| match action {
-            Action::Start(id) => Input::Done(id, Ok(())),
+            Action::Start(id) | Action::StartDamaged(id, _) => Input::Done(id, Ok(())),
             Action::Complete(zio, _) => Input::Replied { zio, offered: now },
             other => panic!("{other:?}"),
         };

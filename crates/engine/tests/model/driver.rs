@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use dashpot_engine::inject::DataFault;
 use dashpot_engine::{
     Action, Answer, ClientId, Command, CommandError, CommandId, Device, Duration, Errno, Input,
     Instant, Op, Outcome, Zio, ZioId,
@@ -63,6 +64,7 @@ pub(crate) enum End {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Log {
     pub(crate) starts: Vec<(Instant, usize)>,
+    pub(crate) damages: Vec<(usize, DataFault)>,
     pub(crate) ends: Vec<(Instant, usize, End)>,
     pub(crate) answers: Vec<(Instant, u64, Result<Answer, CommandError>)>,
 }
@@ -70,6 +72,7 @@ pub(crate) struct Log {
 impl Log {
     fn sort(&mut self) {
         self.starts.sort();
+        self.damages.sort_by_key(|(serial, _)| *serial);
         self.ends.sort();
         self.answers.sort_by_key(|(at, command, _)| (*at, *command));
     }
@@ -284,6 +287,10 @@ impl<M: Machine> Driver<M> {
     fn obey(&mut self, action: Action) -> Option<Followup> {
         match action {
             Action::Start(zio) => self.start(zio),
+            Action::StartDamaged(zio, fault) => {
+                self.log.damages.push((self.serial(zio), fault));
+                self.start(zio)
+            }
             Action::Complete(zio, outcome) => {
                 self.end(zio, End::Completed(outcome.map_err(Errno::name)));
                 Some(Followup::Replied(zio))

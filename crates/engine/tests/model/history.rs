@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use dashpot_engine::inject::{
-    Count, Cycle, Delay, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service, When,
+    Count, Cycle, Damage, Delay, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service,
+    When,
 };
 use dashpot_engine::{ClientId, Command, Duration, Errno, Op, OpSet, Ratio, Release, Target};
 use proptest::collection::vec;
@@ -235,9 +236,12 @@ fn specs(scope: Scope) -> impl Strategy<Value = RuleSpec> {
             mode,
         )| {
             RuleSpec {
+                ops: match effect {
+                    Effect::Damage(damage) => damage.ops(),
+                    _ => ops,
+                },
                 effect,
                 bandwidth,
-                ops,
                 chance,
                 count,
                 range,
@@ -299,8 +303,21 @@ fn effects(scope: Scope) -> impl Strategy<Value = (Effect, Option<u64>)> {
         12 => delay.clone().prop_map(|delay| (delay, None)),
         faults => (fail, Just(None)),
         faults => (Just(Effect::Hang), Just(None)),
+        faults => (damages().prop_map(Effect::Damage), Just(None)),
         2 * bandwidth => rate().prop_map(|rate| (Effect::Pass, Some(rate))),
         bandwidth => (delay, rate().prop_map(Some)),
+    ]
+}
+
+fn damages() -> impl Strategy<Value = Damage> {
+    let units = || select(vec![512, 4096]);
+    prop_oneof![
+        Just(Damage::Drop),
+        Just(Damage::Lie),
+        units().prop_map(Damage::Torn),
+        Just(Damage::Flip),
+        units().prop_map(Damage::Zero),
+        Just(Damage::Misdirect),
     ]
 }
 

@@ -8,7 +8,7 @@ mod ends;
 mod issue;
 mod times;
 
-use dashpot_engine::inject::{Count, Effect, GroupId, Mode, RuleId, RuleSpec};
+use dashpot_engine::inject::{Count, Damage, DataFault, Effect, GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
     Action, Answer, ClientId, Command, CommandError, CommandId, DiskId, Duration, Errno, Input,
     Instant, Left, Op, OpSet, Outcome, Release, Target, Wait, Zio, ZioId,
@@ -73,6 +73,7 @@ struct Charge {
     number: u64,
     at: Instant,
     fault: Option<(RuleId, Fault)>,
+    damage: Option<(RuleId, DataFault)>,
     /// The lowest bandwidth that applies to the zio, and the rule that sets this bandwidth. If several rules
     /// set it, the oldest of them.
     rate: Option<(u64, RuleId, Mode)>,
@@ -242,7 +243,12 @@ impl Naive {
     fn start_stores(&mut self, actions: &mut Vec<Action>) {
         for (_, _, at) in self.due(|ticket| self.start_due(ticket)) {
             self.tickets[at].store = Store::Working;
-            actions.push(Action::Start(self.tickets[at].zio.id));
+            let ticket = &self.tickets[at];
+            let damage = ticket.charge.as_ref().and_then(|charge| charge.damage);
+            actions.push(match damage {
+                Some((_, fault)) => Action::StartDamaged(ticket.zio.id, fault),
+                None => Action::Start(ticket.zio.id),
+            });
         }
     }
 
@@ -359,6 +365,12 @@ impl Charge {
 }
 
 impl Ticket {
+    fn is_damaged_by(&self, rule: RuleId) -> bool {
+        let charge = self.charge.as_ref();
+        let damage = charge.and_then(|charge| charge.damage);
+        damage.is_some_and(|(damager, _)| damager == rule)
+    }
+
     fn is_waiting(&self) -> bool {
         !self.aborted && !self.is_replied()
     }

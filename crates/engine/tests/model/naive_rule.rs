@@ -120,7 +120,7 @@ impl Rule {
         match self.spec.effect {
             Effect::Fail { errno, work, .. } => Some(Fault::Fail(errno, work)),
             Effect::Hang => Some(Fault::Hang(self.spec.mode, self.hangs_until(charged))),
-            Effect::Delay(_) | Effect::Pass => None,
+            Effect::Delay(_) | Effect::Damage(_) | Effect::Pass => None,
         }
     }
 

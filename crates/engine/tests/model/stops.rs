@@ -48,7 +48,7 @@ impl Bench {
         self.engine.step(at(now), input, &mut self.actions);
         while let Some(action) = self.actions.pop() {
             let next = match action {
-                Action::Start(id) => Input::Done(id, Ok(())),
+                Action::Start(id) | Action::StartDamaged(id, _) => Input::Done(id, Ok(())),
                 Action::Complete(zio, _) => Input::Replied {
                     zio,
                     offered: at(now),

@@ -194,7 +194,7 @@ impl Hand {
         self.engine.step(self.now, input, &mut actions);
         for action in actions {
             match action {
-                Action::Start(id) => self.working.push_back(id),
+                Action::Start(id) | Action::StartDamaged(id, _) => self.working.push_back(id),
                 Action::Complete(zio, outcome) => {
                     self.ended.push((zio.0, outcome));
                     let offered = self.now;

@@ -342,7 +342,7 @@ impl Machine {
         self.most_moved = self.most_moved.max(moves.count());
         for action in actions {
             match action {
-                Action::Start(id) => {
+                Action::Start(id) | Action::StartDamaged(id, _) => {
                     let is_sync = self.note_sync(id);
                     let most = if is_sync { self.sync_takes } else { 2_000 };
                     let takes = Duration::from_micros(self.random.below(most));

@@ -325,7 +325,8 @@ impl Simulation {
         let mut at = 0;
         while let Some(action) = self.actions.get(at) {
             match action {
-                Action::Start(zio) => self.start(*zio)?,
+                // Simulated disks have no bytes, so the damage is in the counters and events alone.
+                Action::Start(zio) | Action::StartDamaged(zio, _) => self.start(*zio)?,
                 Action::Move(bytes) => {
                     let bytes = *bytes;
                     self.check(|checker, _| checker.moved(bytes))?;

@@ -173,7 +173,7 @@ impl Run {
         self.engine.step(self.now, input, &mut self.actions);
         while let Some(action) = self.actions.pop() {
             match action {
-                Action::Start(zio) => {
+                Action::Start(zio) | Action::StartDamaged(zio, _) => {
                     let store = self.stores.get(zio.0 as usize).copied();
                     let ends = self.now + store.unwrap_or(Duration::ZERO);
                     self.works.push(Reverse((ends, zio.0)));

@@ -106,7 +106,9 @@ impl Naive {
             charge.is_some_and(|charge| charge.number > after)
         };
         let tickets = self.tickets.iter().filter(is_after);
-        let decided = tickets.filter(|ticket| self.decides(ticket, rule) == Some(true));
+        let decided = tickets.filter(|ticket| {
+            self.decides(ticket, rule) == Some(true) || ticket.is_damaged_by(rule)
+        });
         decided.count() as u64
     }
 

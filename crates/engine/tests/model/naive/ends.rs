@@ -43,7 +43,9 @@ impl Naive {
     pub(super) fn count_aborted(&mut self, at: usize) {
         for at_rule in 0..self.rules.len() {
             let rule = self.rules[at_rule].state.id;
-            let Some(decides) = self.decides(&self.tickets[at], rule) else {
+            let ticket = &self.tickets[at];
+            let decides = self.decides(ticket, rule);
+            let Some(decides) = decides.or(ticket.is_damaged_by(rule).then_some(true)) else {
                 continue;
             };
             let charge = self.tickets[at].charge.as_ref();
@@ -173,6 +175,15 @@ impl Naive {
             return;
         };
         let store_done = self.tickets[at].store.done_at();
+        if let Some((damager, _)) = charge.damage {
+            let number = charge.number;
+            let rule = self.rules.iter_mut().find(|r| r.state.id == damager);
+            rule.into_iter()
+                .for_each(|rule| rule.count(number, |state| state.damaged += 1));
+        }
+        let Some(charge) = &self.tickets[at].charge else {
+            return;
+        };
         for taker in charge.takers.clone() {
             let charge = self.tickets[at].charge.as_ref().unwrap();
             let fate = self.fate(

@@ -23,6 +23,7 @@ impl Naive {
             number: self.issued,
             at: issue,
             fault: None,
+            damage: None,
             rate: None,
             served_before: false,
             released: issue,
@@ -79,7 +80,15 @@ impl Naive {
             let rate = rate.map(|rate| (rate, id, spec.mode));
             let rates = charge.rate.into_iter().chain(rate);
             charge.rate = rates.min_by_key(|(rate, _, _)| *rate);
-            if spec.effect == Effect::Pass {
+            if let Effect::Damage(damage) = spec.effect {
+                let seed = of_rule.random.next_u64();
+                let fault = DataFault { damage, seed };
+                of_rule.count(charge.number, |state| match charge.damage {
+                    None => state.chosen += 1,
+                    Some(_) => state.beaten += 1,
+                });
+                charge.damage.get_or_insert((id, fault));
+            } else if spec.effect == Effect::Pass {
                 of_rule.count(charge.number, |state| state.chosen += 1);
                 charge.takers.push(id);
             } else {
@@ -192,7 +201,18 @@ impl Naive {
             };
             name.is_some_and(|name| glob_matches(glob, name))
         });
-        let applies = from <= self.now && self.now < to && !rule.rests(self.now);
+        let can_be_had = match rule.spec.effect {
+            Effect::Damage(Damage::Torn(unit)) => {
+                let unit = u64::from(unit);
+                // No disk ends later.
+                let end = end_of_zio.min(u128::from(u64::MAX)) as u64;
+                !flush && zio.length > 0 && zio.offset / unit != (end - 1) / unit
+            }
+            Effect::Damage(Damage::Lie) => !flush,
+            Effect::Damage(_) => !flush && zio.length > 0,
+            _ => true,
+        };
+        let applies = can_be_had && from <= self.now && self.now < to && !rule.rests(self.now);
         applies && rule.spec.ops.meets(ops) && touched && client
     }
 
