@@ -120,7 +120,7 @@ impl Disk {
             flight.wake(flight.target, ctx.deadlines);
         }
         ctx.actions.push(match self.injector.damage_of(flight) {
-            Some((_, fault)) => Action::StartDamaged(flight.zio.id, fault),
+            Some(fault) => Action::StartDamaged(flight.zio.id, fault),
             None => Action::Start(flight.zio.id),
         });
     }

@@ -58,6 +58,7 @@ impl DealError {
 pub(crate) struct Built {
     pub(crate) engine: Engine,
     pub(crate) stores: Vec<Store>,
+    pub(crate) sizes: Vec<u64>,
     pub(crate) served: Vec<Served>,
     pub(crate) devices: DeviceIds,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
@@ -137,7 +138,7 @@ impl Dealt {
             pool,
         };
         let built = &mut self.shards[shard];
-        let route = built.add_disk(seed, opened.store);
+        let route = built.add_disk(seed, opened.store, opened.size);
         built
             .devices
             .push_disk(DeviceId::of(at), info.followed.is_some());
@@ -386,6 +387,7 @@ impl Built {
         Ok(Built {
             engine: Engine::default(),
             stores: Vec::new(),
+            sizes: Vec::new(),
             served: Vec::new(),
             devices: DeviceIds::default(),
             mailbox: Arc::new(Mailbox::new()?),
@@ -394,8 +396,9 @@ impl Built {
     }
 
     /// Adds a disk to the engine. Returns the disk's route.
-    pub(crate) fn add_disk(&mut self, seed: u64, store: Store) -> Route<DiskId> {
+    pub(crate) fn add_disk(&mut self, seed: u64, store: Store, size: u64) -> Route<DiskId> {
         self.stores.push(store);
+        self.sizes.push(size);
         let disk = self.engine.add_disk(EngineDisk { seed });
         self.route(disk)
     }

@@ -11,6 +11,7 @@ use dashpot_engine::{Answer, Command, CommandError, Device, DiskId, Duration, Po
 use dashpot_sys::seccomp::Listener;
 
 use crate::clock;
+use crate::damage::DamageReport;
 use crate::deal::Infos;
 use crate::events::{DeviceId, Drops};
 use crate::export::{ExportId, Followed, Follower, Uring};
@@ -156,6 +157,16 @@ impl Handle {
         let route = self.routes.pools.get(pool).ok_or(ShardGone)?;
         let command = build(route.id);
         send(route, Message::Command(command, Box::new(answer)))
+    }
+
+    /// Reports the damage of a disk.
+    pub fn damage(
+        &self,
+        disk: usize,
+        answer: impl FnOnce(DamageReport) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        let route = self.disk(disk)?;
+        send(route, Message::Damage(route.id, Box::new(answer)))
     }
 
     /// Takes a snapshot of a pool.

@@ -10,6 +10,7 @@ mod clock;
 mod complain;
 mod config;
 mod connection_limit;
+mod damage;
 mod deal;
 mod events;
 mod export;
@@ -33,6 +34,7 @@ pub mod store;
 pub use clock::now;
 pub use complain::{complain, complain_lines};
 pub use config::{ServerConfig, Spin};
+pub use damage::{DamageReport, DamagedIo};
 pub use events::{Bell, DeviceId, Drops, EventReader, EventRecord, FinishedZio};
 pub use export::{
     Counts, ExportInfo, Followed, Follower, Mechanism, PathCounts, Power, Unheld, UnheldCounts,

@@ -10,6 +10,7 @@ use dashpot_sys::seccomp::Listener;
 
 use crate::clock;
 use crate::connection_limit::Permit;
+use crate::damage::DamageReport;
 use crate::events::Drops;
 use crate::export::{ExportId, Followed, Follower, Mechanism, Uring};
 use crate::frontend::{self, Connect, Followable, NotServed, Session};
@@ -31,6 +32,8 @@ pub(crate) enum Message {
     Snapshot(Device, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
     /// Take a snapshot of a pool.
     SnapshotPool(PoolId, Box<dyn FnOnce(PoolSnapshot) + Send>),
+    /// Report the damage of a disk.
+    Damage(DiskId, Box<dyn FnOnce(DamageReport) + Send>),
     /// Publish the events of all finished zios. The answer has the counts of dropped events.
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A worker thread has finished work that the store could not do at once.

@@ -245,7 +245,7 @@ fn start_shard(
     spins: bool,
 ) -> io::Result<(Running<Message, bool>, Arc<Readings>)> {
     built.engine.record_events(true);
-    let probed = built.add_disk(0, Store::Null).id;
+    let probed = built.add_disk(0, Store::Null, 0).id;
     let export = built.serve(prober::served(probed));
     let (prompt, readings) = prober::start(&export, probed)?;
     let on_devices = disks.iter().zip(&built.stores);
@@ -257,6 +257,7 @@ fn start_shard(
         engine: built.engine,
         served: built.served,
         stores: built.stores,
+        sizes: built.sizes,
         mailbox: Arc::clone(&mailbox),
         pool: Arc::clone(pool),
         ring,

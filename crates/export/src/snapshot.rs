@@ -28,6 +28,8 @@ pub struct DiskSnapshot {
     /// If the disk is suspended: since when, and for how long. The length is `None` if the suspension lasts
     /// until a command resumes the disk.
     pub suspended: Option<(Instant, Option<Duration>)>,
+    /// How many I/Os of the disk rules have damaged, and how many of its bytes are wrong now.
+    pub damaged: (u64, u64),
     /// Whether the power of the disk or volume is off.
     pub off: bool,
     /// The clients that are connected.

@@ -53,7 +53,7 @@ pub use pool::{PoolSpec, VolumeSpec, pool_capacity};
 pub use probability::{NEVER, parse_probability, parse_share};
 pub use rule::{
     ClientNames, DiskInjection, Injection, RULE_OPTIONS, RuleDraft, RuleOption, TypedRule,
-    parse_disk_injection, parse_injection,
+    damage_name, parse_disk_injection, parse_injection,
 };
 pub use seed::parse_seed;
 pub use service::parse_service;

@@ -2,7 +2,7 @@
 
 use dashpot_engine::inject::{Cycle, Effect, Mode, RuleSpec};
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
-use dashpot_rules::call_names;
+use dashpot_rules::{call_names, damage_name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -77,6 +77,11 @@ pub struct RuleFields {
     /// The name of the error with which the rule ends zios; null if it does not do so.
     #[schema(example = "EIO")]
     pub errno: Option<String>,
+    /// What the rule does to the data of zios: `drop`, `lie`, `torn`, `flip`, `zero`, `random` or `misdirect`;
+    /// null if it leaves the data alone.
+    #[serde(default)]
+    #[schema(example = "drop")]
+    pub damage: Option<String>,
     /// Bytes per second that the disk transfers under this rule, one zio after another; null for no limit.
     pub bandwidth_bytes: Option<u64>,
     /// The operations that the rule matches.
@@ -129,6 +134,8 @@ pub enum RuleEffect {
     Error,
     /// The rule keeps the zio until the rule is cleared.
     Hang,
+    /// The rule damages the zio's data.
+    Damage,
     /// The rule limits the bytes per second and has no other effect.
     Bandwidth,
 }
@@ -176,7 +183,7 @@ pub struct RuleCounters {
     /// Number of matching zios to which the rule gave a lane or an error.
     pub taken: u64,
     /// Number of zios whose latency or error the rule has decided: the sum of `held`, `overrun`, `failed`,
-    /// `aborted` and `now`.
+    /// `damaged`, `aborted` and `now`.
     pub injected: u64,
     /// Number of zios that the rule held for longer than the store took.
     pub held: u64,
@@ -185,6 +192,9 @@ pub struct RuleCounters {
     pub overrun: u64,
     /// Number of zios that the rule gave an error.
     pub failed: u64,
+    /// Number of zios whose data the rule damaged.
+    #[serde(default)]
+    pub damaged: u64,
     /// Number of held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
     /// Number of matching zios that the rule left alone because its `chance` did not select them.
@@ -238,6 +248,7 @@ impl RuleFields {
             delay_ns: delay.map(|delay| delay.service.nominal().as_nanos()),
             lanes: spec.lanes(),
             errno: errno_name(&spec.effect),
+            damage: damage_of(&spec.effect),
             bandwidth_bytes: spec.bandwidth,
             ops: op_words(spec.ops),
             chance: spec.chance.map(Chance::of),
@@ -273,12 +284,20 @@ fn errno_name(effect: &Effect) -> Option<String> {
     }
 }
 
+fn damage_of(effect: &Effect) -> Option<String> {
+    match effect {
+        Effect::Damage(damage) => Some(damage_name(*damage).to_owned()),
+        _ => None,
+    }
+}
+
 impl RuleEffect {
     fn of(effect: &Effect) -> RuleEffect {
         match effect {
             Effect::Delay(_) => RuleEffect::Delay,
             Effect::Fail { .. } => RuleEffect::Error,
             Effect::Hang => RuleEffect::Hang,
+            Effect::Damage(_) => RuleEffect::Damage,
             Effect::Pass => RuleEffect::Bandwidth,
         }
     }

@@ -22,6 +22,7 @@ pub(super) fn write(page: &mut Page<'_>, disks: &[DiskScrape], records: &[Record
     page.counter(&HELD, each(rules, |stats| stats.held))?;
     page.counter(&OVERRUN, each(rules, |stats| stats.overrun))?;
     page.counter(&ERRORS, each(rules, |stats| stats.failed))?;
+    page.counter(&DAMAGED, each(rules, |stats| stats.damaged))?;
     page.counter(&BEATEN, each(rules, |stats| stats.beaten))?;
     page.counter(&ABORTED, each(rules, |stats| stats.aborted))?;
     page.counter(&LATE, each(rules, |stats| stats.late))?;
@@ -116,6 +117,7 @@ const OVERRUN: Metric = Metric(
     "I/Os for which the store took longer than the rule asked for",
 );
 const ERRORS: Metric = Metric("rule_errors", None, "I/Os that the rule gave an error");
+const DAMAGED: Metric = Metric("rule_damaged", None, "I/Os whose data the rule damaged");
 const BEATEN: Metric = Metric(
     "rule_beaten",
     None,

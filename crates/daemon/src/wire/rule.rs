@@ -85,6 +85,7 @@ fn counters(stats: &RuleStats, now: u64, backlog: Duration) -> RuleCounters {
         held: stats.held,
         overrun: stats.overrun,
         failed: stats.failed,
+        damaged: stats.damaged,
         late: stats.late,
         not_drawn: stats.not_drawn,
         not_counted: stats.not_counted,

@@ -131,6 +131,14 @@ impl Engine {
         self.alone.deadlines.due_by(by)
     }
 
+    /// Lets no rule of a disk damage data as long as `spares`, because the driver has no room to note what it
+    /// damages.
+    pub fn spare_data(&mut self, disk: DiskId, spares: bool) {
+        if let Some(disk) = self.disks.get_mut(disk.0 as usize) {
+            disk.injector.spares_data = spares;
+        }
+    }
+
     /// The counters of a disk, up to `now`.
     pub fn disk_stats(&self, disk: DiskId, now: Instant) -> Option<DiskStats> {
         Some(self.disk(disk)?.stats_at(now))

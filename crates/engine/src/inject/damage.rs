@@ -5,6 +5,7 @@
 
 use core::ops::Range;
 
+use super::spec::RuleId;
 use crate::random::Random;
 use crate::zio::{Op, OpSet, Zio};
 
@@ -30,6 +31,8 @@ pub enum Damage {
 /// The damage of one zio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataFault {
+    /// The rule that damages the zio.
+    pub rule: RuleId,
     pub damage: Damage,
     /// Decides the place, and the wrong bytes.
     pub seed: u64,
@@ -39,11 +42,10 @@ impl Damage {
     /// The operations that the damage can hit.
     pub const fn ops(self) -> OpSet {
         let (read, write) = (OpSet::of(Op::Read), OpSet::of(Op::Write));
-        let zero = OpSet::of(Op::Zero);
         match self {
-            Damage::Drop => write.union(zero).union(OpSet::of(Op::Trim)),
+            Damage::Drop => write.union(OpSet::of(Op::Zero)).union(OpSet::of(Op::Trim)),
             Damage::Lie => OpSet::of(Op::Flush).union(OpSet::FUA),
-            Damage::Torn(_) => write.union(zero),
+            Damage::Torn(_) => write,
             Damage::Flip | Damage::Zero(_) | Damage::Random(_) | Damage::Misdirect => {
                 read.union(write)
             }
@@ -126,6 +128,7 @@ fn units(offset: u64, length: u32, unit: u32) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::{Damage, DataFault, MISDIRECT_UNIT, units};
+    use crate::inject::RuleId;
     use crate::random::Random;
 
     /// Each place is one of those that a search finds, and all of them come.
@@ -141,7 +144,8 @@ mod tests {
             let (mut spots, mut others) = (0, 0);
             for seed in 0..100 {
                 let damage = Damage::Zero(unit);
-                let fault = DataFault { damage, seed };
+                let rule = RuleId(1);
+                let fault = DataFault { rule, damage, seed };
                 let spot = fault.spot(offset, length, unit);
                 assert!(offset <= spot.start && spot.start < spot.end && spot.end <= end);
                 assert_eq!(

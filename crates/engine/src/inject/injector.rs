@@ -26,6 +26,8 @@ pub(crate) struct Injector {
     pub(super) bandwidth: Bandwidth,
     /// The periods in which the driver was stopped, which made holds end late.
     pub(crate) stops: Stops,
+    /// Whether no rule may damage data, because the driver has no room to note more of it.
+    pub(crate) spares_data: bool,
     /// How many rules inject errors or hangs. If there are none, the engine does not search the rules for
     /// one.
     faults: usize,
@@ -109,7 +111,10 @@ impl Injector {
         self.soonest.clear();
         for index in 0..self.rules.len() {
             let rule = &mut self.rules[index];
-            if rule.is_fault() || !rule.triggers(now, &flight.zio, ops) {
+            if rule.is_fault() || rule.is_spared(self.spares_data) {
+                continue;
+            }
+            if !rule.triggers(now, &flight.zio, ops) {
                 continue;
             }
             if let Some(rate) = rule.spec.bandwidth {
@@ -128,26 +133,35 @@ impl Injector {
     /// Damages the zio, unless an older rule does.
     fn damage(&mut self, index: usize, damage: Damage, flight: &mut Flight) {
         let rule = &mut self.rules[index];
-        let seed = rule.random.next_u64();
+        let fault = DataFault {
+            rule: rule.id,
+            damage,
+            seed: rule.random.next_u64(),
+        };
         if flight.is_damaged {
-            let winner = self.damage_of(flight).map(|(rule, _)| rule);
+            let winner = self.damage_of(flight).map(|fault| fault.rule);
             self.rules[index].present.stats.count_beaten(winner);
             return;
         }
         flight.is_damaged = true;
-        let kind = Kind::Damage(DataFault { damage, seed });
-        self.promise(index, flight, kind, flight.charged, Duration::ZERO);
+        self.promise(
+            index,
+            flight,
+            Kind::Damage(fault),
+            flight.charged,
+            Duration::ZERO,
+        );
     }
 
-    /// The damage of a zio, and the rule that has decided it.
+    /// The damage of a zio.
     #[inline]
-    pub(crate) fn damage_of(&self, flight: &Flight) -> Option<(RuleId, DataFault)> {
+    pub(crate) fn damage_of(&self, flight: &Flight) -> Option<DataFault> {
         if !flight.is_damaged {
             return None;
         }
         let mut bookings = self.bookings.of_zio(flight.bookings);
         bookings.find_map(|booking| match booking.kind {
-            Kind::Damage(fault) => Some((booking.rule, fault)),
+            Kind::Damage(fault) => Some(fault),
             _ => None,
         })
     }

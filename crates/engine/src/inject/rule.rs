@@ -123,6 +123,11 @@ impl Rule {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
+    /// Whether the rule does nothing because its disk `spares_data`.
+    pub(crate) fn is_spared(&self, spares_data: bool) -> bool {
+        spares_data && matches!(self.spec.effect, Effect::Damage(_))
+    }
+
     /// How long the rule hangs a zio from `charged` on: until its own end, or until it rests. An update may have
     /// begun another cycle since; then the zio hangs until the end of the first turn.
     pub(crate) fn hangs_for(&self, charged: Instant) -> Duration {

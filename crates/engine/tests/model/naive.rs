@@ -73,7 +73,7 @@ struct Charge {
     number: u64,
     at: Instant,
     fault: Option<(RuleId, Fault)>,
-    damage: Option<(RuleId, DataFault)>,
+    damage: Option<DataFault>,
     /// The lowest bandwidth that applies to the zio, and the rule that sets this bandwidth. If several rules
     /// set it, the oldest of them.
     rate: Option<(u64, RuleId, Mode)>,
@@ -246,7 +246,7 @@ impl Naive {
             let ticket = &self.tickets[at];
             let damage = ticket.charge.as_ref().and_then(|charge| charge.damage);
             actions.push(match damage {
-                Some((_, fault)) => Action::StartDamaged(ticket.zio.id, fault),
+                Some(fault) => Action::StartDamaged(ticket.zio.id, fault),
                 None => Action::Start(ticket.zio.id),
             });
         }
@@ -368,7 +368,7 @@ impl Ticket {
     fn is_damaged_by(&self, rule: RuleId) -> bool {
         let charge = self.charge.as_ref();
         let damage = charge.and_then(|charge| charge.damage);
-        damage.is_some_and(|(damager, _)| damager == rule)
+        damage.is_some_and(|fault| fault.rule == rule)
     }
 
     fn is_waiting(&self) -> bool {

@@ -98,6 +98,8 @@ pub(crate) struct Parts {
     pub(crate) served: Vec<Served>,
     /// The stores of the engine's disks, in the same order. The last is the prober's.
     pub(crate) stores: Vec<Store>,
+    /// The sizes of the disks, in bytes.
+    pub(crate) sizes: Vec<u64>,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) pool: Arc<Workers>,
     /// The ring for stores on block devices.
@@ -125,6 +127,7 @@ impl Shard {
             zios: Zios::new(exports.len()),
             storage: Storage::new(
                 parts.stores,
+                parts.sizes,
                 parts.pool,
                 device_ring,
                 parts.keepers,
@@ -249,6 +252,7 @@ impl Shard {
                     answer(snapshot);
                 }
             }
+            Message::Damage(disk, answer) => answer(self.storage.damages.report(disk)),
             Message::Events(answer) => answer(self.flush_events()),
             Message::Done(id, finished) => self.work_done(id, finished),
             Message::Settled(disk, finished) => {

@@ -66,6 +66,7 @@ impl Shard {
             in_flight: self.engine.in_flight(disk).take(oldest).collect(),
             suspended: self.engine.suspended(disk),
             faulted: store.fault().map(str::to_owned),
+            damaged: self.storage.damages.of(disk),
             ..common
         })
     }

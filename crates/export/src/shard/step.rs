@@ -24,6 +24,14 @@ impl Shard {
                             .step(now, Input::Done(id, outcome), &mut actions);
                     }
                 }
+                Action::StartDamaged(id, fault) => {
+                    let (id, fault) = (*id, *fault);
+                    let mut work = self.store_work();
+                    if let Some(outcome) = work.work_damaged(id, fault, &mut submission) {
+                        self.engine
+                            .step(now, Input::Done(id, outcome), &mut actions);
+                    }
+                }
                 Action::Move(action) => {
                     let action = *action;
                     self.store_work().move_bytes(action, &mut submission);
@@ -58,6 +66,9 @@ impl Shard {
             }
         }
         self.store_work().fill_block(&mut submission);
+        while let Some((disk, is_full)) = self.storage.damages.take_news() {
+            self.engine.spare_data(disk, is_full);
+        }
         actions.clear();
         self.actions = actions;
     }

@@ -2,9 +2,10 @@
 
 use std::num::IntErrorKind;
 
-use dashpot_engine::inject::{Count, Cycle, Effect, Mode, RuleSpec, When};
+use dashpot_engine::inject::{Count, Cycle, Damage, Effect, Mode, RuleSpec, When};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
 
+use super::damage::ops_of;
 use super::{Injection, TypedRule};
 use crate::ParseError;
 use crate::duration::parse_span;
@@ -16,6 +17,7 @@ pub struct RuleDraft {
     pub(super) delays: Vec<TypedDelay>,
     pub(super) error: Option<Errno>,
     pub(super) hang: bool,
+    pub(super) damage: Option<Damage>,
     pub(super) bandwidth: Option<u64>,
     pub(super) ops: Option<OpSet>,
     pub(super) chance: Option<Ratio>,
@@ -60,7 +62,7 @@ impl RuleDraft {
         }
         let mut rules = Vec::new();
         for (effect, service) in self.effects()? {
-            let mut rule = TypedRule::new(self.spec(effect), service);
+            let mut rule = TypedRule::new(self.spec(effect)?, service);
             rule.asks_floor = self.mode == Some(ModeWord::Floor);
             rule.spec
                 .check()
@@ -85,6 +87,9 @@ impl RuleDraft {
         if let Some(errno) = self.error {
             return self.failure(errno).map(|failure| vec![failure]);
         }
+        if let Some(damage) = self.damage {
+            return Ok(vec![(Effect::Damage(damage), "")]);
+        }
         if self.hang {
             return Ok(vec![(Effect::Hang, "")]);
         }
@@ -93,7 +98,7 @@ impl RuleDraft {
         }
         if self.delays.is_empty() {
             return Err(ParseError::new(
-                "the rule does nothing: give it -D SERVICE, -e ERROR, --hang or --bandwidth RATE",
+                "the rule does nothing: give it -D SERVICE, -e ERROR, --hang, --bandwidth RATE, or damage: --drop",
             ));
         }
         let delays = self.delays.iter();
@@ -135,11 +140,15 @@ impl RuleDraft {
         }
     }
 
-    fn spec(&self, effect: Effect) -> RuleSpec {
+    fn spec(&self, effect: Effect) -> Result<RuleSpec, ParseError> {
         let plain = RuleSpec::new(effect);
-        RuleSpec {
+        let ops = match self.damage {
+            Some(damage) => ops_of(damage, self.ops)?,
+            None => self.ops.unwrap_or(plain.ops),
+        };
+        Ok(RuleSpec {
             bandwidth: self.bandwidth,
-            ops: self.ops.unwrap_or(plain.ops),
+            ops,
             chance: self.chance,
             count: self.count,
             range: self.range,
@@ -150,7 +159,7 @@ impl RuleDraft {
                 Some(ModeWord::Floor) | None => plain.mode,
             },
             ..plain
-        }
+        })
     }
 }
 

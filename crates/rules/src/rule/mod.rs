@@ -1,6 +1,7 @@
 //! Rules: one grammar for `inject`, `update`, `-r`, the `rules` of a lab file and the API.
 
 mod clients;
+mod damage;
 mod draft;
 mod of_blocks;
 mod of_calls;
@@ -12,6 +13,7 @@ use dashpot_engine::Duration;
 use dashpot_engine::inject::{Effect, RuleSpec};
 
 pub use clients::ClientNames;
+pub use damage::damage_name;
 pub use draft::RuleDraft;
 pub use option::{RULE_OPTIONS, RuleOption};
 pub use text::{parse_disk_injection, parse_injection};

@@ -4,6 +4,7 @@ use dashpot_engine::inject::{Effect, Mode, RuleSpec};
 use dashpot_engine::{CallErrno, Errno, Op, OpSet};
 
 use super::TypedRule;
+use super::damage::damage_words;
 use super::words::words;
 use crate::ParseError;
 use crate::call_names::{calls_in, types_of};
@@ -43,6 +44,13 @@ impl TypedRule {
             },
             ..spec
         };
+        if let Effect::Damage(damage) = spec.effect {
+            return Err(ParseError::new(format!(
+                "{}: a path disk is above the page cache, where no disk damages data; use a disk with blocks, \
+                 such as lossy:ram",
+                damage_words(damage)
+            )));
+        }
         check(&spec, floor)?;
         let mut words = words(&spec, &service);
         if floor && matches!(spec.effect, Effect::Delay(_)) {

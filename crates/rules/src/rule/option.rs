@@ -1,8 +1,9 @@
 //! The options of a rule: one table for the command line, lab files and the API.
 
-use dashpot_engine::inject::Count;
+use dashpot_engine::inject::{Count, Damage};
 use dashpot_engine::{Op, OpSet};
 
+use super::damage::{parse_corrupt, parse_torn};
 use super::draft::{ModeWord, RuleDraft, parse_client, parse_count, parse_cycle};
 use crate::ParseError;
 use crate::duration::{parse_span, parse_wait};
@@ -70,8 +71,21 @@ const PLAIN: RuleOption = RuleOption {
     set: |_, _| Ok(()),
 };
 
+/// The options for effects. Damage goes with none of them, and neither with a choice of when the store works.
+const EFFECTS: &[&str] = &["delays", "error", "hang", "bandwidth", "mode"];
+
+/// Sets the kind of damage. A rule has one.
+fn set_damage(draft: &mut RuleDraft, damage: Damage) -> Result<(), ParseError> {
+    if draft.damage.replace(damage).is_some() {
+        return Err(ParseError::new(
+            "a rule has one kind of damage: arm another rule for the other",
+        ));
+    }
+    Ok(())
+}
+
 /// All options, in the order in which help lists them.
-pub static RULE_OPTIONS: [RuleOption; 20] = [
+pub static RULE_OPTIONS: [RuleOption; 24] = [
     RuleOption {
         id: "delays",
         short: Some('D'),
@@ -109,6 +123,40 @@ pub static RULE_OPTIONS: [RuleOption; 20] = [
         value_name: Some("RATE"),
         help: "Bytes per second, shared: 100M",
         set: |draft, value| parse_bandwidth(value).map(|rate| draft.bandwidth = Some(rate)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "drop",
+        long: Some("drop"),
+        help: "Acknowledge writes, and store nothing",
+        excludes: EFFECTS,
+        set: |draft, _| set_damage(draft, Damage::Drop),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "lie",
+        long: Some("lie"),
+        help: "Acknowledge flushes, and make nothing durable (lossy: disks)",
+        excludes: EFFECTS,
+        set: |draft, _| set_damage(draft, Damage::Lie),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "torn",
+        long: Some("torn"),
+        value_name: Some("512|4096"),
+        help: "Store only the first or the last of the units of a write",
+        excludes: EFFECTS,
+        set: |draft, value| set_damage(draft, parse_torn(value)?),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "corrupt",
+        long: Some("corrupt"),
+        value_name: Some("KIND[:BYTES]"),
+        help: "Change bytes that are read or written: flip, zero, random, misdirect",
+        excludes: EFFECTS,
+        set: |draft, value| set_damage(draft, parse_corrupt(value)?),
         ..PLAIN
     },
     RuleOption {

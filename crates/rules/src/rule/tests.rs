@@ -1,4 +1,4 @@
-use dashpot_engine::inject::{Count, Cycle, Delay, Effect, Mode, RuleSpec, When};
+use dashpot_engine::inject::{Count, Cycle, Damage, Delay, Effect, Mode, RuleSpec, When};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 use proptest::prelude::*;
 
@@ -22,6 +22,10 @@ fn a_rule_is_answered_as_understood() {
         ("-D0.01s -Tall", "-D 10ms -T all"),
         ("-e eio -T write -f 1:200", "-e EIO -T write -f 0.5%"),
         ("-e eio -T write -D 300ms:2", "-D 300ms:2 -e EIO -T write"),
+        ("--drop", "--drop -T write,trim,zero"),
+        ("--lie --first 1", "--lie -T flush,fua --first 1"),
+        ("--torn 4k -T write", "--torn 4096 -T write"),
+        ("--corrupt zero:512 -T read", "--corrupt zero -T read"),
         (
             "-e EIO --mode floor",
             "-e EIO --mode floor -T read,write,zero",
@@ -101,7 +105,7 @@ fn what_is_refused_names_option_value_and_remedy() {
         ),
         (
             "-T read",
-            "the rule does nothing: give it -D SERVICE, -e ERROR, --hang or --bandwidth RATE",
+            "the rule does nothing: give it -D SERVICE, -e ERROR, --hang, --bandwidth RATE, or damage: --drop",
         ),
         (
             "-D 1ms --frist 1",
@@ -120,6 +124,16 @@ fn what_is_refused_names_option_value_and_remedy() {
         "-D 1ms -D 2ms -e EIO",
         "-D 1ms --hang",
         "-e EIO --hang",
+        "--drop --lie",
+        "--drop -D 1ms",
+        "--lie --mode floor",
+        "--drop -T read",
+        "--lie -T write",
+        "--torn 513",
+        "--corrupt flip:512",
+        "--corrupt zero:513",
+        "--corrupt random:2M",
+        "--corrupt stale",
         "--hang --bandwidth 1M",
         "-D 1ms --nth 1 --every 2",
         "-D 1ms --skip 1 --nth 2",
@@ -182,7 +196,19 @@ fn effects() -> impl Strategy<Value = (Effect, String)> {
         delays().prop_map(|(delay, words)| (Effect::Delay(delay), words)),
         fail,
         Just((Effect::Hang, String::new())),
+        damages().prop_map(|damage| (Effect::Damage(damage), String::new())),
         Just((Effect::Pass, String::new()))
+    ]
+}
+
+fn damages() -> impl Strategy<Value = Damage> {
+    let unit = (0..=20_u32).prop_map(|log| 1 << log);
+    let kinds = [Damage::Drop, Damage::Lie, Damage::Flip, Damage::Misdirect];
+    prop_oneof![
+        proptest::sample::select(kinds.to_vec()),
+        proptest::sample::select(vec![512, 4_096]).prop_map(Damage::Torn),
+        unit.clone().prop_map(Damage::Zero),
+        unit.prop_map(Damage::Random),
     ]
 }
 
@@ -229,7 +255,11 @@ prop_compose! {
     ) -> (RuleSpec, String) {
         let holds = matches!(effect, Effect::Delay(_) | Effect::Pass);
         let must_pass = effect == Effect::Pass;
-        let fails = matches!(effect, Effect::Fail { .. });
+        let has_mode = !matches!(effect, Effect::Fail { .. } | Effect::Damage(_));
+        let ops = match effect {
+            Effect::Damage(damage) => damage.ops(),
+            _ => ops,
+        };
         let spec = RuleSpec {
             bandwidth: (holds && (with_rate || must_pass)).then_some(rate),
             ops, chance, count, client,
@@ -243,7 +273,7 @@ prop_compose! {
                     jitter: Duration::from_nanos(jitter * off),
                 }),
             },
-            mode: if add && !fails { Mode::Add } else { Mode::Floor },
+            mode: if add && has_mode { Mode::Add } else { Mode::Floor },
             ..RuleSpec::new(effect)
         };
         (spec, service)

@@ -3,6 +3,7 @@
 use dashpot_engine::inject::{Count, Delay, Effect, Mode, RuleSpec};
 use dashpot_engine::{Duration, Ratio};
 
+use super::damage::damage_words;
 use crate::ops::format_ops;
 use crate::probability::format_probability;
 use crate::size::{format_bandwidth, format_size};
@@ -48,6 +49,7 @@ fn effect_words(spec: &RuleSpec, service: &str) -> Option<String> {
             ))
         }
         Effect::Hang => Some("--hang".to_owned()),
+        Effect::Damage(damage) => Some(damage_words(*damage)),
         Effect::Pass => None,
     }
 }

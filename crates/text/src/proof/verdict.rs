@@ -146,6 +146,13 @@ impl Facts<'_> {
                     }
                 }
             }
+            RuleEffect::Damage => (
+                Verdict::Kept,
+                format!(
+                    "{} were damaged: see 'dashpot faults {}'",
+                    counters.damaged, self.rule.disk
+                ),
+            ),
             RuleEffect::Hang => (
                 Verdict::Kept,
                 format!("{} hung, {} of them now", counters.injected, counters.now),

@@ -175,9 +175,9 @@ impl Naive {
             return;
         };
         let store_done = self.tickets[at].store.done_at();
-        if let Some((damager, _)) = charge.damage {
+        if let Some(fault) = charge.damage {
             let number = charge.number;
-            let rule = self.rules.iter_mut().find(|r| r.state.id == damager);
+            let rule = self.rules.iter_mut().find(|r| r.state.id == fault.rule);
             rule.into_iter()
                 .for_each(|rule| rule.count(number, |state| state.damaged += 1));
         }

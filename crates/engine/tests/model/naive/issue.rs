@@ -82,12 +82,16 @@ impl Naive {
             charge.rate = rates.min_by_key(|(rate, _, _)| *rate);
             if let Effect::Damage(damage) = spec.effect {
                 let seed = of_rule.random.next_u64();
-                let fault = DataFault { damage, seed };
+                let fault = DataFault {
+                    rule: id,
+                    damage,
+                    seed,
+                };
                 of_rule.count(charge.number, |state| match charge.damage {
                     None => state.chosen += 1,
                     Some(_) => state.beaten += 1,
                 });
-                charge.damage.get_or_insert((id, fault));
+                charge.damage.get_or_insert(fault);
             } else if spec.effect == Effect::Pass {
                 of_rule.count(charge.number, |state| state.chosen += 1);
                 charge.takers.push(id);

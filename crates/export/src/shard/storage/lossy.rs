@@ -79,15 +79,25 @@ impl StoreWork<'_> {
         }
     }
 
-    fn ask_lossy(&mut self, id: ZioId, device: Device, change: Change<'_>) -> ChangeAnswer {
-        let at = self.timers.now();
-        let client = match self.zios.slots.get(id).filter(|_| !id.is_child()) {
+    /// The name of a zio's client.
+    pub(super) fn client_of(&self, id: ZioId) -> Arc<str> {
+        match self.zios.slots.get(id).filter(|_| !id.is_child()) {
             Some(slot) if slot.connection().is_some() => {
                 self.exports.client_name(slot.export(), slot.client())
             }
             Some(_) => "gone".into(),
             None => volume_name(self.engine, id),
-        };
+        }
+    }
+
+    pub(super) fn ask_lossy(
+        &mut self,
+        id: ZioId,
+        device: Device,
+        change: Change<'_>,
+    ) -> ChangeAnswer {
+        let at = self.timers.now();
+        let client = self.client_of(id);
         let asker = Asker {
             zio: Some(id),
             client,
@@ -109,6 +119,8 @@ impl StoreWork<'_> {
         let is_gone = |slot: &Slot| slot.connection().is_none();
         if self.zios.slots.get(id).is_none_or(is_gone) {
             Some(Err(Errno::Shutdown))
+        } else if let Some(fault) = self.storage.damages.take(id) {
+            self.work_damaged(id, fault, &mut None)
         } else {
             self.change_lossy(id, None)
         }
@@ -117,7 +129,7 @@ impl StoreWork<'_> {
 
 impl Storage {
     /// Makes a zio wait until its lossy store has room.
-    fn park(&mut self, id: ZioId, device: Device, done: u64) {
+    pub(super) fn park(&mut self, id: ZioId, device: Device, done: u64) {
         if let Some((disk, lossy)) = self.stores.lossy(device) {
             lossy.park(id, done);
             self.unfinished.tend(disk);

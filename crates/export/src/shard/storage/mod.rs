@@ -3,6 +3,7 @@
 //!
 //! Storage never calls the engine. It returns outcomes, and the shard passes them on.
 
+mod damage;
 mod lossy;
 mod moves;
 mod pool;
@@ -14,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use dashpot_engine::{Device, DiskId, Engine, Errno, Instant, PoolId, ZioId};
 
+use self::damage::Damages;
 use super::block_memory::BlockMemory;
 use super::connections::Connections;
 use super::device_ring::DeviceRing;
@@ -33,6 +35,9 @@ pub(super) struct Storage {
     blocks: BlockMemory,
     unfinished: Unfinished,
     ring: DeviceRing,
+    pub(super) damages: Damages,
+    /// The sizes of the disks, in bytes.
+    sizes: Vec<u64>,
     /// The keepers, which write the records of pools' mirrors. A pool whose mirrors have no durable record
     /// has no keeper.
     keepers: HashMap<PoolId, Keeper>,
@@ -53,6 +58,7 @@ pub(super) struct StoreWork<'a> {
 impl Storage {
     pub(super) fn new(
         stores: Vec<Store>,
+        sizes: Vec<u64>,
         workers: Arc<Workers>,
         ring: DeviceRing,
         keepers: HashMap<PoolId, Keeper>,
@@ -63,6 +69,8 @@ impl Storage {
             blocks: BlockMemory::default(),
             unfinished: Unfinished::new(workers),
             ring,
+            damages: Damages::default(),
+            sizes,
             keepers,
             mailbox,
         }
@@ -147,6 +155,7 @@ impl Storage {
     }
 
     pub(super) fn forget(&mut self, id: ZioId, device: Device) {
+        self.damages.take(id);
         if let Some((_, lossy)) = self.stores.lossy(device) {
             lossy.forget(id);
         }

@@ -32,7 +32,8 @@ impl StoreWork<'_> {
             unfinished.push_piece(id, 0);
             return None;
         }
-        if zio.op == Op::Write && self.copy_later_for_pool(&zio, submission) {
+        let is_damaged = self.storage.damages.awaits(id);
+        if zio.op == Op::Write && !is_damaged && self.copy_later_for_pool(&zio, submission) {
             return Some(Ok(()));
         }
         let (request, store) = (request_of(&zio), self.storage.stores.of(device)?);
@@ -43,6 +44,21 @@ impl StoreWork<'_> {
             return None;
         }
         self.fill_block(submission);
+        if let Some(fault) = self.storage.damages.take(id) {
+            if zio.op == Op::Read {
+                return self.read_damaged(id, device, request, fault);
+            }
+            let bytes = match zio.op {
+                Op::Write => self.gather(id, zio.length),
+                _ => Vec::new(),
+            };
+            return self.change_damaged(id, device, request, bytes, fault);
+        }
+        if changes(request.operation) {
+            self.storage
+                .damages
+                .overwrite(device, zio.offset, zio.length);
+        }
         if moves && in_memory {
             self.move_in_memory(&zio);
             return Some(Ok(()));

@@ -34,6 +34,11 @@ impl StoreWork<'_> {
         self.timers.note_call(store.may_wait());
         let request = *slot.request();
         let (offset, length) = (request.offset, u64::from(request.length));
+        if changes(request.operation) {
+            self.storage
+                .damages
+                .overwrite(slot.device(), offset, request.length);
+        }
         let attempt = match request.operation {
             Operation::Read if store.reads_at_reply() => return Some(Ok(())),
             Operation::Read if store.reads_slowly(length) => Attempt::WouldBlock,
@@ -163,6 +168,7 @@ impl StoreWork<'_> {
         {
             lossy.end_read(id, &mut bytes);
         }
+        self.spoil_read(id, &mut bytes, outcome);
         if id.is_child() {
             return self.take_result_for_pool(id, bytes, outcome);
         }
@@ -173,7 +179,7 @@ impl StoreWork<'_> {
     }
 
     /// The device and the request of a zio whose work a store has been asked to do.
-    fn asked_of_store(&self, id: ZioId) -> Option<(Device, Request)> {
+    pub(super) fn asked_of_store(&self, id: ZioId) -> Option<(Device, Request)> {
         if id.is_child() {
             let zio = self.engine.child(id)?;
             return Some((Device::Disk(zio.device), request_of(&zio)));

@@ -141,7 +141,7 @@ impl<M: Medium> Lossy<M> {
                 last,
             } => (offset, length, None, fua, last),
         };
-        if self.cache.is_full_for(length) {
+        if self.is_full_for(length) {
             return ChangeAnswer::Full;
         }
         let number = self.cache.insert(asker, offset, length, data, fua);
@@ -160,6 +160,11 @@ impl<M: Medium> Lossy<M> {
         let numbers = numbers.into_vec();
         self.push(Kind::Fua { zio, numbers }, sectors);
         ChangeAnswer::Later
+    }
+
+    /// Whether the cache has no room for a change of this many bytes.
+    pub(crate) fn is_full_for(&self, length: u64) -> bool {
+        self.cache.is_full_for(length)
     }
 
     /// Keeps a zio that the cache had no room for. Of its bytes, `done` are in the cache.
