@@ -13,7 +13,7 @@ use dashpot_rules::parse_span;
 SUBJECT.METRIC OP VALUE, in quotes. OP is <, <=, >, >=, == or !=.
   DISK or DISK.OP,  p50 p90 p95 p99 p99.9 max mean, count, failed, iops,
   VOLUME, VOLUME.OP bytes_per_s, in_flight; path disks: unheld, interrupted
-  RULE, rule(RULE)  matched, injected, held, late, overrun, failed, beaten, ...,
+  RULE, rule(RULE)  matched, injected, held, late, failed, damaged, beaten, ...,
                     requested.p50, achieved.p50, lateness.p99, ...
 Latencies need a unit. A check without data fails. Figures count from the start
 of the daemon or the arming of the rule; with --for or a command, only from now.

@@ -252,6 +252,28 @@ fn parse_tear(text: &str) -> Result<u64, ParseError> {
     }
 }
 
+/// Show what rules have done to the data of a disk
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A rule with --drop, --torn or --corrupt makes bytes of the disk wrong: they are not
+what clients were told that they wrote. They are right again once a client has
+written them. What a rule does to a read is wrong in its reply only.
+
+Example: lose every 100th write, and see which
+  dashpot inject db --drop --every 100 -- fio job.fio
+  dashpot faults db")]
+pub struct FaultsArgs {
+    /// A disk
+    #[arg(value_name = "DISK")]
+    pub disk: String,
+    /// List at most this many places with wrong bytes, and damaged I/Os
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Tell how precise this host lets dashpot be, and why
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot doctor")]

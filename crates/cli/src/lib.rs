@@ -36,8 +36,8 @@ mod zinject;
 pub use attach::{AttachArgs, DetachArgs, FileSystem, MountArgs, With};
 pub use check::CheckArgs;
 pub use control::{
-    ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, RenewArgs, ResetArgs, ResumeArgs,
-    StatusArgs, StopArgs, SuspendArgs, UpdateArgs,
+    ClearArgs, CrashArgs, DoctorArgs, FaultsArgs, InjectArgs, ListArgs, RenewArgs, ResetArgs,
+    ResumeArgs, StatusArgs, StopArgs, SuspendArgs, UpdateArgs,
 };
 pub use diff::DiffArgs;
 pub use dmsetup::{DmAction, DmsetupArgs, TableArgs};

@@ -305,6 +305,10 @@ fn state(disk: &Disk) -> String {
     let read_only = disk.read_only.then(|| "read-only".to_owned());
     let failed = disk.failed.as_ref().map(|why| format!("failed ({why})"));
     let faulted = disk.faulted.as_ref().map(|why| format!("faulted ({why})"));
+    let damaged = (disk.damaged > 0).then(|| match disk.wrong_bytes {
+        0 => "its data was damaged by rules".to_owned(),
+        bytes => format!("its data was damaged by rules ({bytes} bytes are wrong)"),
+    });
     let suspended = disk.suspended.as_ref().map(|suspended| {
         let age = short_time(suspended.age_ns);
         match suspended.remaining_ns {
@@ -315,7 +319,7 @@ fn state(disk: &Disk) -> String {
     let off = disk.off.then(|| "off (power cut)".to_owned());
     let stalled =
         (disk.io.stalled > 0).then(|| format!("stalled ({} connections)", disk.io.stalled));
-    let states: Vec<String> = [failed, off, read_only, faulted, suspended, stalled]
+    let states: Vec<String> = [failed, off, read_only, faulted, damaged, suspended, stalled]
         .into_iter()
         .flatten()
         .collect();

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser, Subcommand};
 use dashpot_cli::{
     AttachArgs, CheckArgs, ClearArgs, CompletionsArgs, CrashArgs, DetachArgs, DiffArgs,
-    DmsetupArgs, DoctorArgs, GetArgs, InflightArgs, InjectArgs, InstallArgs, ListArgs, LoadArgs,
-    ManArgs, MountArgs, ProofArgs, RecordArgs, RenewArgs, ResetArgs, ResumeArgs, RunArgs,
+    DmsetupArgs, DoctorArgs, FaultsArgs, GetArgs, InflightArgs, InjectArgs, InstallArgs, ListArgs,
+    LoadArgs, ManArgs, MountArgs, ProofArgs, RecordArgs, RenewArgs, ResetArgs, ResumeArgs, RunArgs,
     ScenarioArgs, ServeArgs, SetArgs, StatsArgs, StatusArgs, StopArgs, SuspendArgs, TopArgs,
     UpdateArgs, ViewArgs, ZinjectArgs,
 };
@@ -98,6 +98,7 @@ pub(crate) enum Command {
     Suspend(SuspendArgs),
     Resume(ResumeArgs),
     Crash(CrashArgs),
+    Faults(FaultsArgs),
     Get(GetArgs),
     Set(SetArgs),
     Attach(AttachArgs),

@@ -73,6 +73,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Proof(args) => return dashpot_commands::proof(&client()?, &args),
         Command::Clear(args) => dashpot_commands::clear(&client()?, &args)?,
         Command::Crash(args) => dashpot_commands::crash(&client()?, &args)?,
+        Command::Faults(args) => dashpot_commands::faults(&client()?, &args)?,
         Command::Get(args) => dashpot_commands::get(&client()?, &args)?,
         Command::Set(args) => dashpot_commands::set(&client()?, &args)?,
         Command::Attach(args) => dashpot_attach::attach(&client()?, &args)?,

@@ -9,6 +9,7 @@ pub mod chart;
 pub mod clock;
 pub mod crash;
 pub mod depth;
+pub mod faults;
 pub mod health;
 pub mod heatmap;
 pub mod html;

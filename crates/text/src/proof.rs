@@ -135,6 +135,7 @@ impl Proof {
             ("not drawn", counters.not_drawn),
             ("not counted", counters.not_counted),
             ("beaten", counters.beaten),
+            ("damaged", counters.damaged),
         ];
         let rare = rare.into_iter().filter(|(_, count)| *count > 0);
         let always = [

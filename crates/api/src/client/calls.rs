@@ -13,7 +13,7 @@ use super::connection::Lease;
 use super::{Client, ClientError};
 use crate::types::{
     AttachmentFailed, By, Cleared, Clock, Crash, Crashed, DeviceIo, Disk, DiskLatency, Export,
-    FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Renew,
+    FailAttachment, Faults, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Renew,
     Resumed, Rule, RuleLatency, RulesReset, RunScenario, ScenarioRun, Seconds, SetTunables, Status,
     Stopped, Suspend, Suspended, TunableValue, Txg, Update, Volume,
 };
@@ -313,6 +313,11 @@ impl Client {
     /// Cuts the power of a disk on a `lossy` store, or restores it.
     pub fn crash(&self, disk: &str, how: &Crash) -> Result<Crashed, ClientError> {
         self.post(&format!("/v1/disks/{}/crash", segment(disk)), how)
+    }
+
+    /// What rules have done to the data of a disk. The answer lists at most `list` places and I/Os.
+    pub fn faults(&self, disk: &str, list: usize) -> Result<Faults, ClientError> {
+        self.get(&format!("/v1/disks/{}/faults?list={list}", segment(disk)))
     }
 
     /// Cuts the power of a pool's disks and of its host, or restores it.

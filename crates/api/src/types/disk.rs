@@ -69,6 +69,13 @@ pub struct Disk {
     pub off: bool,
     /// The reason that the disk's store can no longer be trusted; null if it can.
     pub faulted: Option<String>,
+    /// How many I/Os rules have damaged since the disk is served.
+    #[serde(default)]
+    pub damaged: u64,
+    /// How many of the disk's bytes are wrong now, because rules damaged them and no client has written them
+    /// again.
+    #[serde(default)]
+    pub wrong_bytes: u64,
     /// The reason that the daemon no longer serves the disk; null while the daemon serves it. If the disk is
     /// not served, all counters are 0.
     pub failed: Option<String>,

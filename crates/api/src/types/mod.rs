@@ -12,6 +12,7 @@ mod difference;
 mod disk;
 mod event;
 mod export;
+mod faults;
 mod host;
 mod io;
 mod latency;
@@ -49,6 +50,7 @@ pub use difference::{Difference, DifferenceSide, DifferentDimension, DifferentVa
 pub use disk::{Disk, Status, Suspension};
 pub use event::{FinishedZio, FinishedZios, ZioWaits};
 pub use export::{Clock, Export, LayerWord, STARTED_AGAIN};
+pub use faults::{ByteRange, DamagedIo, Faults};
 pub use host::Host;
 pub use io::{StatisticIo, StatisticIos, StatisticWait};
 pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, Layout, OpLatency};

@@ -86,6 +86,7 @@ struct Injected {
     overrun: u64,
     late: u64,
     failed: u64,
+    damaged: u64,
     why_nothing: Option<String>,
 }
 
@@ -314,6 +315,7 @@ impl From<Rule> for Injected {
             overrun: counters.overrun,
             late: counters.late,
             failed: counters.failed,
+            damaged: counters.damaged,
             why_nothing: rule.why_nothing,
         }
     }
@@ -329,6 +331,7 @@ pub(crate) fn effect(rule: &Rule) -> String {
             let did = [
                 (counters.held, "held"),
                 (counters.failed, "failed"),
+                (counters.damaged, "damaged"),
                 (counters.overrun, "overrun"),
                 (counters.aborted, "aborted"),
                 (counters.now, "holds"),

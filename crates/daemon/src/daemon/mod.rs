@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use dashpot_engine::{Answer, ClientId, Command, DiskId, Duration, Instant};
 use dashpot_export::{
-    Attach, AttachError, Cut, CutError, DiskInfo, DiskSnapshot, Handle, Loss, ProbeReading,
-    ShardGone,
+    Attach, AttachError, Cut, CutError, DamageReport, DiskInfo, DiskSnapshot, Handle, Loss,
+    ProbeReading, ShardGone,
 };
 use dashpot_rules::{ClientNames, Injection, TypedRule, format_size};
 use tokio::sync::{Mutex, MutexGuard, Notify, oneshot};
@@ -188,6 +188,11 @@ impl Daemon {
     /// The state of a disk now, with at most `oldest` zios in flight, the oldest first.
     pub async fn snapshot(&self, disk: usize, oldest: usize) -> Result<DiskSnapshot, Refusal> {
         Ok(asked(|answer| self.handle.snapshot(disk, oldest, answer)).await?)
+    }
+
+    /// The damage of a disk.
+    pub async fn damage(&self, disk: usize) -> Result<DamageReport, Refusal> {
+        Ok(asked(|answer| self.handle.damage(disk, answer)).await?)
     }
 
     /// All armed rules, in order of their ids.
@@ -367,6 +372,7 @@ impl Daemon {
             None => rule.check_client(ClientNames::Connections)?,
         }
         rule.check_of_blocks()?;
+        rule.check_of_store(&info.store)?;
         self.check_range(disk, &rule)?;
         Ok(rule)
     }

@@ -42,6 +42,7 @@ use crate::{Refusal, RefusalKind};
         disks::suspend,
         disks::resume,
         disks::crash,
+        disks::faults,
         disks::fail_attachment,
         pools::list,
         pools::show,

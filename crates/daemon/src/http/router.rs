@@ -31,6 +31,7 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/disks/{disk}/suspend", post(disks::suspend))
         .route("/v1/disks/{disk}/resume", post(disks::resume))
         .route("/v1/disks/{disk}/crash", post(disks::crash))
+        .route("/v1/disks/{disk}/faults", get(disks::faults))
         .route(
             "/v1/disks/{disk}/fail-attachment",
             post(disks::fail_attachment),

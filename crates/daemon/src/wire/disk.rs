@@ -30,6 +30,8 @@ pub(crate) fn disk(
         suspended: suspension(snapshot),
         off: snapshot.off,
         faulted: snapshot.faulted.clone(),
+        damaged: snapshot.damaged.0,
+        wrong_bytes: snapshot.damaged.1,
         failed: None,
         loop_gap: Summary::of(Some(&snapshot.loop_gap)),
         shard_stops: stops(snapshot.stops, snapshot.at),

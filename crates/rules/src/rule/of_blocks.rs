@@ -1,6 +1,6 @@
 //! Rules on disks with blocks, which may not use operations and errors that only the calls of programs have.
 
-use dashpot_engine::inject::Effect;
+use dashpot_engine::inject::{Damage, Effect};
 use dashpot_engine::{Op, OpSet};
 
 use super::TypedRule;
@@ -30,6 +30,17 @@ impl TypedRule {
             "-T {}: only the calls of a program have that; leave it out, or give a disk a path:DIR store",
             format_ops(asked)
         )))
+    }
+
+    /// Refuses a rule that only makes sense on a disk with another kind of store.
+    pub fn check_of_store(&self, store: &str) -> Result<(), ParseError> {
+        if self.spec.effect == Effect::Damage(Damage::Lie) && !store.starts_with("lossy") {
+            return Err(ParseError::new(format!(
+                "--lie: a flush can only fail to make data durable if the disk has a cache to lose; give the disk a \
+                 lossy:{store} store"
+            )));
+        }
+        Ok(())
     }
 
     fn check_of_flushes(&self) -> Result<(), ParseError> {

@@ -38,6 +38,21 @@ pub(crate) struct Breakdown {
     pub(super) by: Option<By>,
 }
 
+/// How much of a disk's damage the answer lists.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Listed {
+    #[allow(rustdoc::broken_intra_doc_links)] // `[100]` is a default, and no link.
+    /// The maximum number of places with wrong bytes, and of damaged I/Os, that the answer lists [100].
+    #[serde(default = "hundred")]
+    pub(super) list: usize,
+}
+
+fn hundred() -> usize {
+    100
+}
+
 /// The histograms of a disk or a volume, as an answer.
 pub(super) async fn latency_of(
     daemon: &Daemon,
@@ -108,5 +123,7 @@ pub(super) fn or_nothing(
 
 /// Roughly how many bytes a zio in flight takes in an answer.
 pub(super) const ZIO: usize = size_of::<InFlightZio>() + 96;
+/// More bytes than an answer about a disk's damage takes, with all that is kept of it.
+pub(super) const FAULTS_MAX: usize = 16 << 20;
 /// More bytes than an answer about a disk's power cut takes, even with the longest list of lost writes.
 pub(super) const CRASHED_MAX: usize = 4 << 20;

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use dashpot_api::{
-    AttachmentFailed, Crash, Crashed, Disk, DiskLatency, Error, FailAttachment, Resumed, Suspend,
-    Suspended,
+    AttachmentFailed, Crash, Crashed, Disk, DiskLatency, Error, FailAttachment, Faults, Resumed,
+    Suspend, Suspended,
 };
 use dashpot_engine::Duration;
-use dashpot_export::DeviceId;
+use dashpot_export::{DeviceId, now};
 
-use super::device::{Breakdown, CRASHED_MAX, Detail, ZIO, latency_of, or_nothing};
+use super::device::{
+    Breakdown, CRASHED_MAX, Detail, FAULTS_MAX, Listed, ZIO, latency_of, or_nothing,
+};
 use super::to_the_end;
 use crate::answers::AnswerBuilder;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name, Options};
-use crate::wire::{crashed, cut, disk};
+use crate::wire::{self, crashed, cut, disk};
 use crate::{Daemon, Refusal, RefusalKind};
 
 /// All disks.
@@ -134,6 +136,26 @@ pub(crate) async fn crash(
     making.reserve(CRASHED_MAX)?;
     let loss = daemon.cut(&name, wanted).await?;
     making.json(&crashed(name, &crash, loss)).map(JsonAnswer)
+}
+
+/// What rules have done to the data of a disk: the bytes that are wrong now, and the damaged I/Os.
+#[utoipa::path(get, path = "/v1/disks/{disk}/faults", operation_id = "get_disk_faults", tag = "disks",
+    params(("disk" = String, Path), Listed),
+    responses(
+        (status = 200, body = Faults, description = "The damage of the disk."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn faults(
+    State(daemon): State<Arc<Daemon>>,
+    Name(name): Name,
+    Options(Listed { list }): Options<Listed>,
+    mut making: AnswerBuilder,
+) -> Result<JsonAnswer, Refusal> {
+    making.reserve(FAULTS_MAX)?;
+    let report = daemon.damage(daemon.disk(&name)?).await?;
+    let faults = wire::faults(name, &report, list, now());
+    making.json(&faults).map(JsonAnswer)
 }
 
 /// Ends an attachment of a disk: the zios in flight of the attached device fail, and so does every later

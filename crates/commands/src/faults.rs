@@ -1,0 +1,16 @@
+//! `faults`: what rules have done to the data of a disk.
+
+use dashpot_api::Client;
+use dashpot_cli::FaultsArgs;
+use dashpot_output::screen::room;
+use dashpot_output::{print, print_json};
+use dashpot_text::faults::text;
+
+/// Prints the wrong bytes of a disk, and the I/Os that rules have damaged.
+pub fn faults(client: &Client, args: &FaultsArgs) -> anyhow::Result<()> {
+    let faults = client.faults(&args.disk, args.top)?;
+    if args.json {
+        return print_json(&faults);
+    }
+    print(&text(room(false), &faults))
+}
