@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use crate::deadlines::Deadlines;
 use crate::inject::booking::BookingId;
-use crate::inject::spec::{Mode, RuleId};
+use crate::inject::id::RuleId;
+use crate::inject::spec::Mode;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Outcome, Zio, ZioId};
 

@@ -6,7 +6,8 @@ use crate::client::ClientId;
 use crate::depths::DepthTimes;
 use crate::histogram::Histogram;
 use crate::holds::Holds;
-use crate::inject::spec::{GroupId, RuleId, RuleSpec};
+use crate::inject::id::{GroupId, RuleId};
+use crate::inject::spec::RuleSpec;
 use crate::time::{Duration, Instant};
 use crate::zio::{CallNumber, Op, ZioId};
 

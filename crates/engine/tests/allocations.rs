@@ -105,7 +105,7 @@ fn drive(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) {
     while at < actions.len() {
         match actions[at] {
             Action::Start(id) | Action::StartDamaged(id, _) => {
-                engine.step(now, Input::Done(id, Ok(())), actions)
+                engine.step(now, Input::Done(id, Ok(())), actions);
             }
             Action::Complete(zio, _) => {
                 engine.step(now, Input::Replied { zio, offered: now }, actions);

@@ -207,7 +207,8 @@ impl Proof {
     fn write_reasons(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_wrapped(f, &format!("{}: {}", self.verdict, self.why))?;
         let counters = self.rule.present();
-        let (held, matched) = (counters.held, counters.matched);
+        // An error with a delay holds what it fails.
+        let (held, matched) = (counters.held + counters.failed, counters.matched);
         if !self.rows.is_empty() {
             let asked = if self.as_asked { "yes" } else { "no" };
             write_wrapped(

@@ -32,6 +32,7 @@ fn rule(why_nothing: Option<&str>) -> Injected {
         overrun: 0,
         late: 0,
         failed: 0,
+        damaged: 0,
         why_nothing: why_nothing.map(str::to_owned),
     }
 }

@@ -10,8 +10,8 @@
 use alloc::vec::Vec;
 
 use super::booking::{BookingId, Bookings};
+use super::id::RuleId;
 use super::lane::Lane;
-use super::spec::RuleId;
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 

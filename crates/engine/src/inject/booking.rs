@@ -6,7 +6,8 @@
 use alloc::vec::Vec;
 
 use super::damage::DataFault;
-use super::spec::{Mode, RuleId};
+use super::id::RuleId;
+use super::spec::Mode;
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 

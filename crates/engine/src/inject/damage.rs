@@ -5,7 +5,7 @@
 
 use core::ops::Range;
 
-use super::spec::RuleId;
+use super::id::RuleId;
 use crate::random::Random;
 use crate::zio::{Op, OpSet, Zio};
 

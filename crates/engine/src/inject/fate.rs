@@ -4,8 +4,9 @@
 use alloc::vec::Vec;
 
 use super::booking::{Booking, BookingId, Kind};
+use super::id::RuleId;
 use super::injector::Injector;
-use super::spec::{Mode, RuleId};
+use super::spec::Mode;
 use crate::flight::{Flight, Transfer};
 use crate::stats::RuleCounts;
 use crate::time::{Duration, Instant};

@@ -4,6 +4,7 @@ mod bandwidth;
 pub(crate) mod booking;
 mod damage;
 mod fate;
+pub(crate) mod id;
 mod injector;
 mod lane;
 mod rule;
@@ -14,10 +15,9 @@ mod when;
 pub(crate) use booking::Kind;
 pub use damage::{Damage, DataFault};
 pub(crate) use fate::Gaps;
+pub use id::{GroupId, RuleId};
 pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;
 pub use service::{QuantileError, QuantileTable, Service};
-pub use spec::{
-    Count, Delay, Effect, GroupId, LANES_MAX, Mode, RULES_MAX, RuleId, RuleSpec, SpecError,
-};
+pub use spec::{Count, Delay, Effect, LANES_MAX, Mode, RULES_MAX, RuleSpec, SpecError};
 pub use when::{Cycle, CycleError, When};

@@ -4,8 +4,9 @@
 use alloc::boxed::Box;
 use core::ops::Range;
 
+use super::id::{GroupId, RuleId};
 use super::lane::Lanes;
-use super::spec::{Effect, GroupId, RuleId, RuleSpec};
+use super::spec::{Effect, RuleSpec};
 use crate::client::{ClientSet, Clients};
 use crate::random::Random;
 use crate::stats::{RuleCounts, RuleView};

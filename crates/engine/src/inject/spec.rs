@@ -16,15 +16,6 @@ pub const LANES_MAX: u32 = 65_534;
 /// The maximum number of rules on one disk.
 pub const RULES_MAX: usize = 1_024;
 
-/// The id of a rule, for the life of a daemon. Later rules have larger ids, and no id is used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuleId(pub u32);
-
-/// The id of a group of rules. The rules of a group share one pool of lanes; the effects of
-/// different groups add up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId(pub u32);
-
 /// The specification of a rule: its effect, and the zios that it matches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleSpec {

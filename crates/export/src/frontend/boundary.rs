@@ -147,6 +147,14 @@ impl Operation {
         }
     }
 
+    /// Whether the request changes the bytes of its range.
+    pub(crate) fn changes_bytes(self) -> bool {
+        matches!(
+            self,
+            Operation::Write { .. } | Operation::Trim { .. } | Operation::Zero { .. }
+        )
+    }
+
     /// The system call that the request is, if a program made it.
     pub(crate) fn call(self) -> Option<CallNumber> {
         match self {

@@ -27,6 +27,7 @@ mod commands;
 mod connection;
 mod connections;
 mod control;
+mod damages;
 mod device_ring;
 mod exports;
 mod intake;

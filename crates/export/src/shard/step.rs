@@ -19,18 +19,14 @@ impl Shard {
             match action {
                 Action::Start(id) => {
                     let id = *id;
-                    if let Some(outcome) = self.store_work().work(id, &mut submission) {
-                        self.engine
-                            .step(now, Input::Done(id, outcome), &mut actions);
-                    }
+                    let outcome = self.store_work().work(id, &mut submission);
+                    self.end_work(id, outcome, &mut actions);
                 }
                 Action::StartDamaged(id, fault) => {
                     let (id, fault) = (*id, *fault);
                     let mut work = self.store_work();
-                    if let Some(outcome) = work.work_damaged(id, fault, &mut submission) {
-                        self.engine
-                            .step(now, Input::Done(id, outcome), &mut actions);
-                    }
+                    let outcome = work.work_damaged(id, fault, &mut submission);
+                    self.end_work(id, outcome, &mut actions);
                 }
                 Action::Move(action) => {
                     let action = *action;
@@ -71,6 +67,15 @@ impl Shard {
         }
         actions.clear();
         self.actions = actions;
+    }
+
+    /// Tells the engine that a store has done the work of a zio, if it has.
+    #[inline]
+    fn end_work(&mut self, id: ZioId, outcome: Option<Outcome>, actions: &mut Vec<Action>) {
+        if let Some(outcome) = outcome {
+            let now = self.timers.now();
+            self.engine.step(now, Input::Done(id, outcome), actions);
+        }
     }
 
     /// The parts that the work of stores needs.

@@ -146,13 +146,12 @@ impl Facts<'_> {
                     }
                 }
             }
-            RuleEffect::Damage => (
-                Verdict::Kept,
-                format!(
-                    "{} were damaged: see 'dashpot faults {}'",
-                    counters.damaged, self.rule.disk
-                ),
-            ),
+            RuleEffect::Damage => {
+                let (count, disk) = (counters.damaged, &self.rule.disk);
+                let were = if count == 1 { "was" } else { "were" };
+                let damaged = format!("{count} {were} damaged: see 'dashpot faults {disk}'");
+                (Verdict::Kept, damaged)
+            }
             RuleEffect::Hang => (
                 Verdict::Kept,
                 format!("{} hung, {} of them now", counters.injected, counters.now),

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::{Device, DiskId, Engine, Errno, Outcome, ZioId};
+use dashpot_engine::{Device, DiskId, Engine, Outcome, ZioId};
 
 use super::{Storage, StoreWork};
 use crate::frontend::boundary::{Operation, Request};
 use crate::message::Message;
-use crate::shard::slots::Slot;
 use crate::store::{Asker, Change, ChangeAnswer, Ended, Finished, Going, PoolOperation, Settled};
 
 impl StoreWork<'_> {
@@ -112,18 +111,6 @@ impl StoreWork<'_> {
             self.storage.unfinished.tend(disk);
         }
         asked
-    }
-
-    /// Lets a client's write ask again that has waited for room in its lossy store.
-    pub(super) fn retry_write(&mut self, id: ZioId) -> Option<Outcome> {
-        let is_gone = |slot: &Slot| slot.connection().is_none();
-        if self.zios.slots.get(id).is_none_or(is_gone) {
-            Some(Err(Errno::Shutdown))
-        } else if let Some(fault) = self.storage.damages.take(id) {
-            self.work_damaged(id, fault, &mut None)
-        } else {
-            self.change_lossy(id, None)
-        }
     }
 }
 

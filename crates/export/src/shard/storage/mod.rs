@@ -15,9 +15,9 @@ use std::sync::atomic::AtomicBool;
 
 use dashpot_engine::{Device, DiskId, Engine, Errno, Instant, PoolId, ZioId};
 
-use self::damage::Damages;
 use super::block_memory::BlockMemory;
 use super::connections::Connections;
+use super::damages::Damages;
 use super::device_ring::DeviceRing;
 use super::exports::{Exports, Stores};
 use super::timers::Timers;

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use dashpot_engine::inject::DataFault;
 use dashpot_engine::{Buf, Device, Engine, Errno, Op, Outcome, Segment, Span, Zio, ZioId};
 
 use super::StoreWork;
 use super::lossy::changes;
+use crate::damage::spoil;
 use crate::frontend::boundary::{Operation, Request, SendLimits};
 use crate::shard::block_memory::OnDisk;
 use crate::shard::submission::Submission;
@@ -45,20 +47,9 @@ impl StoreWork<'_> {
         }
         self.fill_block(submission);
         if let Some(fault) = self.storage.damages.take(id) {
-            if zio.op == Op::Read {
-                return self.read_damaged(id, device, request, fault);
-            }
-            let bytes = match zio.op {
-                Op::Write => self.gather(id, zio.length),
-                _ => Vec::new(),
-            };
-            return self.change_damaged(id, device, request, bytes, fault);
+            return self.damage_for_pool(id, device, request, fault);
         }
-        if changes(request.operation) {
-            self.storage
-                .damages
-                .overwrite(device, zio.offset, zio.length);
-        }
+        self.storage.damages.begin(device, &request);
         if moves && in_memory {
             self.move_in_memory(&zio);
             return Some(Ok(()));
@@ -86,6 +77,28 @@ impl StoreWork<'_> {
                 None
             }
         }
+    }
+
+    /// Does a zio's work with this damage.
+    fn damage_for_pool(
+        &mut self,
+        id: ZioId,
+        device: Device,
+        request: Request,
+        fault: DataFault,
+    ) -> Option<Outcome> {
+        if request.operation == Operation::Read {
+            let (mut bytes, outcome) = self.read_damaged(id, device, request, fault)?;
+            self.storage.damages.take(id);
+            spoil(&fault, request.offset, &mut bytes);
+            self.take_result_for_pool(id, bytes, outcome);
+            return Some(outcome);
+        }
+        let bytes = match request.operation {
+            Operation::Write { .. } => self.gather(id, request.length),
+            _ => Vec::new(),
+        };
+        self.change_damaged(id, device, request, bytes, fault)
     }
 
     /// Checks whether a zio's bytes are exactly the payload that is still in the receive buffer, and whether

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use dashpot_engine::inject::DataFault;
 use dashpot_engine::{Device, Errno, Outcome, ZioId};
 use dashpot_sys::Completion;
 
 use super::StoreWork;
 use super::lossy::changes;
 use super::pool::request_of;
+use crate::damage::spoil;
 use crate::frontend::boundary::{Frontend, Operation, Request};
 use crate::message::Message;
 use crate::shard::slots::Slot;
@@ -34,11 +36,7 @@ impl StoreWork<'_> {
         self.timers.note_call(store.may_wait());
         let request = *slot.request();
         let (offset, length) = (request.offset, u64::from(request.length));
-        if changes(request.operation) {
-            self.storage
-                .damages
-                .overwrite(slot.device(), offset, request.length);
-        }
+        self.storage.damages.begin(slot.device(), &request);
         let attempt = match request.operation {
             Operation::Read if store.reads_at_reply() => return Some(Ok(())),
             Operation::Read if store.reads_slowly(length) => Attempt::WouldBlock,
@@ -79,6 +77,55 @@ impl StoreWork<'_> {
                 self.work_elsewhere(id, incoming);
                 None
             }
+        }
+    }
+
+    /// Makes the store do a zio's work with this damage, now or later. Returns the outcome if it is already known.
+    pub(crate) fn work_damaged(
+        &mut self,
+        id: ZioId,
+        fault: DataFault,
+        submission: &mut Option<Submission<'_>>,
+    ) -> Option<Outcome> {
+        if id.is_child() {
+            self.storage.damages.put(id, fault);
+            return self.work_for_pool(id, submission);
+        }
+        let slot = self.zios.slots.get_mut(id)?;
+        slot.start();
+        let (device, request) = (slot.device(), *slot.request());
+        if request.operation == Operation::Read {
+            let (bytes, outcome) = self.read_damaged(id, device, request, fault)?;
+            if self.storage.stores.of(device)?.reads_at_reply() {
+                // A read of memory is charged for no bytes, because it usually holds none.
+                let held = request.length.into();
+                let slot = &mut self.zios.slots[id];
+                slot.charge(held);
+                self.zios.budget.charge(slot.export(), 0, held);
+            }
+            self.take_result(id, bytes, outcome);
+            return Some(outcome);
+        }
+        if let Some(write) = submission.as_ref().filter(|write| write.zio() == id) {
+            self.zios.keep_payload(id, write.payload());
+        }
+        let bytes = self.zios.slots[id].take_payload();
+        let outcome = self.change_damaged(id, device, request, bytes, fault);
+        if !self.storage.damages.awaits(id) {
+            self.zios.end_work(id);
+        }
+        outcome
+    }
+
+    /// Lets a client's write ask again that has waited for room in its lossy store.
+    fn retry_write(&mut self, id: ZioId) -> Option<Outcome> {
+        let is_gone = |slot: &Slot| slot.connection().is_none();
+        if self.zios.slots.get(id).is_none_or(is_gone) {
+            Some(Err(Errno::Shutdown))
+        } else if let Some(fault) = self.storage.damages.take(id) {
+            self.work_damaged(id, fault, &mut None)
+        } else {
+            self.change_lossy(id, None)
         }
     }
 
@@ -168,7 +215,13 @@ impl StoreWork<'_> {
         {
             lossy.end_read(id, &mut bytes);
         }
-        self.spoil_read(id, &mut bytes, outcome);
+        if let Some(fault) = self.storage.damages.take(id)
+            && outcome.is_ok()
+            && let Some((_, request)) = self.asked_of_store(id)
+            && request.operation == Operation::Read
+        {
+            spoil(&fault, request.offset, &mut bytes);
+        }
         if id.is_child() {
             return self.take_result_for_pool(id, bytes, outcome);
         }
@@ -179,7 +232,7 @@ impl StoreWork<'_> {
     }
 
     /// The device and the request of a zio whose work a store has been asked to do.
-    pub(super) fn asked_of_store(&self, id: ZioId) -> Option<(Device, Request)> {
+    fn asked_of_store(&self, id: ZioId) -> Option<(Device, Request)> {
         if id.is_child() {
             let zio = self.engine.child(id)?;
             return Some((Device::Disk(zio.device), request_of(&zio)));
