@@ -1,5 +1,6 @@
 """Scenarios: rules in time, on a real daemon. What a scenario did is undone however it ends."""
 
+import csv
 import json
 import signal
 
@@ -248,3 +249,60 @@ def test_the_built_in_scenarios_are_listed_shown_and_run(daemon, scenario):
         daemon.cli("scenario", "run", name, "d", "--speed", "1000", "--", "true")
         assert is_undone(daemon)
     assert "did you mean 'brown-out'?" in daemon.cli("scenario", "show", "brownout", code=1).stderr
+
+
+SIMULATED = """
+[disk.d]
+store = "null"
+size = "1G"
+service = "200us"
+[workload.w]
+target = "d"
+threads = 4
+read = "100%"
+"""
+
+
+def test_a_simulation_makes_it_alike_each_time(directory, scenario):
+    lab = directory / "lab.toml"
+    lab.write_text(SIMULATED)
+    sim = lambda *words: run(BINARY, "sim", lab, "--for", "10s", "--report", "iolatency 1", *words).stdout  # noqa: E731
+    text = steps("""
+        [[step]]
+        inject = "-D 2ms~1ms"
+        label = "slow"
+        [[step]]
+        after = "2s"
+        update = "slow"
+        rule = "-D 100ms"
+        [[step]]
+        after = "2s"
+        inject = "--hang"
+        label = "stall"
+        [[step]]
+        after = "1s"
+        clear = "stall"
+        [[step]]
+        after = "2s"
+    """)
+    path = scenario(text)
+    events = [directory / f"{number}.csv" for number in range(3)]
+    first = sim("--scenario", path, "--events", events[0])
+    assert first == sim("--scenario", f"{path} d", "--events", events[1])
+    assert events[0].read_bytes() == events[1].read_bytes()
+    sim("--scenario", path, "--events", events[2], "--seed", "2")
+    assert events[0].read_bytes() != events[2].read_bytes()
+    with events[0].open() as file:
+        ios = [(int(row["issued_ns"]) / 1e9, int(row["ended_ns"]) / 1e9) for row in csv.DictReader(file)]
+
+    def slowest(begin, end):
+        return max(ended - issued for issued, ended in ios if begin <= issued < end)
+
+    assert all(ended - issued >= 1e-3 for issued, ended in ios if issued < 2)
+    assert slowest(0, 2) <= 3e-3 and slowest(2, 3.9) == pytest.approx(0.1)
+    # What hangs is let go when the step clears its rule.
+    assert all(ended >= 5 for issued, ended in ios if 4 <= issued < 5) and not any(4.2 < at[1] < 5 for at in ios)
+    assert slowest(7.2, 10) == pytest.approx(200e-6)
+    refused = run(BINARY, "sim", lab, "--scenario", "brownout", code=1).stderr
+    assert "did you mean 'brown-out'?" in refused
+    run(BINARY, "sim", lab, "--for", "1s", "--scenario", "fail-slow")

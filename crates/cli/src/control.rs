@@ -51,8 +51,15 @@ pub struct InjectArgs {
     pub command: Vec<OsString>,
 }
 
+/// The options of a rule that an update leaves as they are, and refuses.
+const KEPT_BY_UPDATE: [&str; 3] = ["with", "name", "lease"];
+
 /// Replace a rule at once; 'proof' then judges the new one alone
 #[derive(Args, Debug)]
+#[command(mut_args(|arg| {
+    let is_kept = KEPT_BY_UPDATE.contains(&arg.get_id().as_str());
+    if is_kept { arg.hide(true) } else { arg }
+}))]
 #[command(after_help = "\
 The rule keeps its id, its name and its counters. Latencies and the verdict of
 'proof' then cover only I/Os that match after the update. The I/Os that the rule

@@ -70,7 +70,7 @@ pub use renew::renew;
 pub use reset::reset;
 pub use resume::resume;
 pub use run::run;
-pub use scenario::scenario;
+pub use scenario::{read_scenario, scenario};
 pub use scraper::Scraper;
 pub use serve::serve;
 pub use signals::{INTERRUPTED, stop_on_signals};

@@ -11,7 +11,7 @@ use dashpot_cli::{
 use dashpot_export::complain;
 use dashpot_output::screen::room;
 use dashpot_output::{print, print_json};
-use dashpot_rules::scenario::{BUILT_IN, BuiltIn, parse_scenario};
+use dashpot_rules::scenario::{BUILT_IN, BuiltIn, Scenario, parse_scenario};
 use dashpot_rules::{ParseError, nearest, short_time};
 use dashpot_text::table::{Column, Field, table_of};
 use serde::Serialize;
@@ -200,6 +200,12 @@ fn stop(client: &Client, args: &ScenarioStopArgs) -> anyhow::Result<()> {
         return print_json(&ended);
     }
     print(&format!("{}\n", state(&ended)))
+}
+
+/// A scenario that dashpot comes with, or that of a file.
+pub fn read_scenario(word: &str) -> anyhow::Result<Scenario> {
+    let named = |error| ParseError::new(format!("{word}:{error}"));
+    Ok(parse_scenario(&read(word)?).map_err(named)?)
 }
 
 /// The text of a scenario: of one that dashpot comes with, or of a file.

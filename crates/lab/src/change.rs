@@ -6,15 +6,15 @@
 
 use dashpot_daemon::Registry;
 use dashpot_engine::inject::RuleId;
-use dashpot_engine::pool::Tunables;
 use dashpot_engine::{Command, DiskId, Duration, PoolId, Release, Target};
 use dashpot_rules::{ParseError, PoolSpec, parse_disk_injection, parse_wait};
 use dashpot_sim::scenario::DiskSpec;
 
-use crate::check_range;
 use crate::key::{Key, names};
 use crate::place::place_of;
 use crate::section::Section;
+use crate::staged::{Stage, Staged, Staging};
+use crate::state::State;
 use crate::tunable::{self, set_tunables};
 
 pub(crate) const TIME_KEYS: [Key; 1] = [Key {
@@ -70,21 +70,42 @@ pub(crate) struct Changes {
     pub(crate) places: Vec<(Duration, String)>,
 }
 
+/// Why the changes cannot be read.
+pub(crate) enum Misread {
+    /// The lab has a mistake.
+    Lab(ParseError),
+    /// The scenario does not suit the lab.
+    Scenario(ParseError),
+}
+
+impl From<ParseError> for Misread {
+    fn from(error: ParseError) -> Misread {
+        Misread::Lab(error)
+    }
+}
+
+/// A change of the lab itself, or of a scenario.
+enum Change<'a> {
+    Lab(Section<'a>),
+    Scenario(Staging<'a>),
+}
+
 /// Reads the changes of the lab, and their times. `registry` has the rules that are armed at the start. Adds
-/// rules that are armed later to `ever_armed`.
+/// rules that are armed later to `ever_armed`. The lab's changes come before those of the scenario at the same time.
 pub(crate) fn read_changes(
     file: &Section<'_>,
     disks: &[DiskSpec],
     pools: &[PoolSpec],
     registry: Registry,
     ever_armed: &mut Registry,
-) -> Result<Changes, ParseError> {
+    staged: Option<(&Staged, Duration)>,
+) -> Result<Changes, Misread> {
     let timed = file.table_list("at")?.into_iter().map(|section| {
         let time = section.value("time", parse_wait)?;
-        Ok((time.ok_or_else(|| no_time(&section))?, section))
+        let time = time.ok_or_else(|| no_time(&section))?;
+        Ok((time, Change::Lab(section)))
     });
     let mut timed = timed.collect::<Result<Vec<_>, ParseError>>()?;
-    timed.sort_by_key(|(time, _)| *time);
     let mut state = State {
         disks,
         disk_names: disks.iter().map(|disk| disk.name.as_str()).collect(),
@@ -93,29 +114,37 @@ pub(crate) fn read_changes(
         registry,
         ever_armed,
     };
+    let mut stage = None;
+    if let Some((staged, lasts)) = staged {
+        let steps = staged.steps(lasts).map_err(Misread::Scenario)?;
+        timed.extend(
+            steps
+                .into_iter()
+                .map(|(at, step)| (at, Change::Scenario(step))),
+        );
+        stage = Some(Stage::new(staged, &state, pools).map_err(Misread::Scenario)?);
+    }
+    timed.sort_by_key(|(time, _)| *time);
     let mut changes = Changes::default();
-    for (time, section) in &timed {
-        let read = state.read(section)?;
-        let commands = read.into_iter().map(|command| (*time, command));
+    for (time, change) in &timed {
+        let commands = match (change, &mut stage) {
+            (Change::Lab(section), _) => {
+                changes.places.push((*time, section.place()));
+                state.read(section)?
+            }
+            (Change::Scenario(step), Some(stage)) => {
+                stage.make(step, &mut state).map_err(Misread::Scenario)?
+            }
+            (Change::Scenario(_), None) => Vec::new(),
+        };
+        let commands = commands.into_iter().map(|command| (*time, command));
         changes.commands.extend(commands);
-        changes.places.push((*time, section.place()));
     }
     Ok(changes)
 }
 
 fn no_time(section: &Section<'_>) -> ParseError {
     section.error(section.start(), "", "no time; add time = \"10s\"")
-}
-
-/// The state of the lab at the time of a change.
-struct State<'a> {
-    disks: &'a [DiskSpec],
-    disk_names: Vec<&'a str>,
-    pool_names: Vec<&'a str>,
-    /// The tunables of each pool.
-    tunables: Vec<Tunables>,
-    registry: Registry,
-    ever_armed: &'a mut Registry,
 }
 
 impl State<'_> {
@@ -139,11 +168,11 @@ impl State<'_> {
             "inject" => self.inject(word),
             "clear" => self.clear(word),
             "suspend" => Ok(vec![Command::Suspend {
-                disk: self.disk(word)?,
+                disk: self.disk_id(word)?,
                 lasts: None,
                 now: true,
             }]),
-            _ => Ok(vec![Command::Resume(self.disk(word)?)]),
+            _ => Ok(vec![Command::Resume(self.disk_id(word)?)]),
         })?;
         Ok(commands.unwrap_or_default())
     }
@@ -175,18 +204,7 @@ impl State<'_> {
                 )));
             }
         };
-        let DiskSpec { name, size, .. } = &self.disks[disk];
-        let injection = parsed.injection.unleased()?;
-        check_range(&injection, name, *size)?;
-        let plan = self.registry.plan(disk, injection, None);
-        let plan = plan.map_err(|refusal| ParseError::new(refusal.to_string()))?;
-        let inject = plan.group().map(|group| Command::Inject {
-            disk: DiskId(disk as u32),
-            group,
-            rules: plan.rules(),
-        });
-        self.ever_armed.commit(plan.clone());
-        self.registry.commit(plan);
+        let (inject, _) = self.arm(disk, parsed.injection.unleased()?)?;
         Ok(inject.into_iter().collect())
     }
 
@@ -221,11 +239,6 @@ impl State<'_> {
             ))
         })?;
         Ok(found.iter().map(|rule| rule.id).collect())
-    }
-
-    fn disk(&self, name: &str) -> Result<DiskId, ParseError> {
-        let disk = place_of("disk", name, &self.disk_names)?;
-        Ok(DiskId(disk as u32))
     }
 }
 

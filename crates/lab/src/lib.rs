@@ -15,6 +15,8 @@ mod pool;
 mod section;
 mod served;
 mod simulation;
+mod staged;
+mod state;
 mod targets;
 mod trace;
 mod tunable;
@@ -31,7 +33,8 @@ use dashpot_rules::{
 
 pub use pool::DEFAULT_RAM;
 pub use served::{Lab, LabDisk};
-pub use simulation::{SimLab, check_samples, load_sim_lab};
+pub use simulation::{SimLab, check_samples, load_sim_lab, load_sim_lab_with};
+pub use staged::Staged;
 
 impl Lab {
     /// Makes a lab from a file, and from further disks and rules. If there is neither a file nor a disk, the

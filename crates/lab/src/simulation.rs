@@ -9,7 +9,7 @@ use dashpot_rules::{Injection, ParseError, VolumeSpec, parse_seed, parse_span, p
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{DiskSpec, Scenario, WorkloadSpec};
 
-use crate::change::read_changes;
+use crate::change::{Misread, read_changes};
 use crate::file::{FILE_KEYS, parse_toml, read_disk};
 use crate::joined::read_joined;
 use crate::key::{Key, names};
@@ -17,6 +17,7 @@ use crate::model::read_model;
 use crate::origin::Origin;
 use crate::pool::Disks;
 use crate::section::Section;
+use crate::staged::Staged;
 use crate::targets::Targets;
 use crate::workload::read_workload;
 use crate::{check_ranges, read_file};
@@ -80,17 +81,32 @@ impl SimLab {
 
 /// Reads a lab as a simulation.
 pub fn load_sim_lab(path: &Path) -> Result<SimLab, ParseError> {
+    load(path, None)
+}
+
+/// Like [`load_sim_lab`], with a scenario on the lab's disks.
+pub fn load_sim_lab_with(path: &Path, staged: &Staged) -> Result<SimLab, ParseError> {
+    load(path, Some(staged))
+}
+
+fn load(path: &Path, staged: Option<&Staged>) -> Result<SimLab, ParseError> {
     let text = read_file(path)?;
     let directory = path.parent().unwrap_or(Path::new(""));
-    let named = |error| ParseError::new(format!("{}:{error}", path.display()));
-    let mut lab = parse(&text, directory).map_err(named)?;
+    let mut lab = read(&text, directory, staged).map_err(|misread| match misread {
+        Misread::Lab(error) => ParseError::new(format!("{}:{error}", path.display())),
+        Misread::Scenario(error) => error,
+    })?;
     lab.origin.path = path.to_owned();
     Ok(lab)
 }
 
 /// Reads a lab with this text, and with traces in `directory`. An error begins with the number of
 /// its line.
-pub(crate) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> {
+pub(crate) fn read(
+    text: &str,
+    directory: &Path,
+    staged: Option<&Staged>,
+) -> Result<SimLab, Misread> {
     let table = parse_toml(text)?;
     let file = Section::of_file(text, table.get_ref());
     file.refuse_unknown(&FILE_KEYS)?;
@@ -104,8 +120,6 @@ pub(crate) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
     let targets = targets(&known, &volumes);
     let workloads = read_workloads(&file, &targets, directory, &mut origin.workloads)?;
     let mut rules = registry.clone();
-    let changes = read_changes(&file, &disks, &pools, registry, &mut rules)?;
-    origin.changes = changes.places;
     let sim = file.table("sim")?;
     let sim = sim.map(|table| file.below("[sim]", file.span_of("sim").unwrap_or_default(), table));
     let scenario = Scenario {
@@ -114,16 +128,20 @@ pub(crate) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
         disks,
         volumes,
         workloads,
-        commands: changes.commands,
+        commands: Vec::new(),
         lasts: DEFAULT_LASTS,
         warmup: Duration::ZERO,
         check: false,
         sample_every: None,
     };
-    let scenario = match sim {
+    let mut scenario = match sim {
         Some(sim) => with_settings(scenario, &sim)?,
         None => scenario,
     };
+    let staged = staged.map(|staged| (staged, staged.lasts.unwrap_or(scenario.lasts)));
+    let (disks, pools) = (&scenario.disks, &scenario.pools);
+    let changes = read_changes(&file, disks, pools, registry, &mut rules, staged)?;
+    (scenario.commands, origin.changes) = (changes.commands, changes.places);
     Ok(SimLab {
         scenario,
         rules,
@@ -269,6 +287,14 @@ pub(crate) const SAMPLED_FIGURES_MAX: u64 = 10_000_000;
 
 /// How long a simulation lasts by default.
 const DEFAULT_LASTS: Duration = Duration::from_secs(60);
+
+/// Reads a lab alone.
+#[cfg(test)]
+pub(crate) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> {
+    read(text, directory, None).map_err(|misread| match misread {
+        Misread::Lab(error) | Misread::Scenario(error) => error,
+    })
+}
 
 #[cfg(test)]
 #[path = "simulation_tests.rs"]

@@ -44,6 +44,9 @@ pub(crate) struct SimArgs {
     /// Seed of all draws, instead of the lab's [1]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
+    /// A scenario and its disks: 'fail-slow c1t1d0'
+    #[arg(long, value_name = "WORDS", value_parser = parse_words)]
+    pub(crate) scenario: Option<ScenarioWords>,
     /// A report in place of the summary; may be repeated
     #[arg(long = "report", value_name = "WORDS", value_parser = parse_report)]
     pub(crate) reports: Vec<ReportWords>,
@@ -58,11 +61,11 @@ pub(crate) struct SimArgs {
     pub(crate) check: bool,
     /// Simulate and check this many random labs instead
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "reports", "events", "chart", "check", "json"])]
+    #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "scenario", "reports", "events", "chart", "check", "json"])]
     pub(crate) swarm: Option<u64>,
     /// List the tunables of a lab's [pool.NAME] instead
     #[arg(long)]
-    #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "seed", "reports", "events", "chart", "check", "swarm"])]
+    #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "seed", "scenario", "reports", "events", "chart", "check", "swarm"])]
     pub(crate) tunables: bool,
     /// Show one lab in the browser, until Ctrl-C
     #[arg(long)]
@@ -79,6 +82,14 @@ pub(crate) struct SimArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     _no_api: NoApi,
+}
+
+/// A scenario, and the disks on which it is made.
+#[derive(Clone, Debug)]
+pub(crate) struct ScenarioWords {
+    /// The file or the name of the scenario.
+    pub(crate) name: String,
+    pub(crate) disks: Vec<String>,
 }
 
 /// A report, with the words that ask for it on the command line.
@@ -101,6 +112,20 @@ pub(crate) struct ReportWords {
 struct Report {
     #[command(subcommand)]
     kind: ReportKind,
+}
+
+fn parse_words(text: &str) -> Result<ScenarioWords, ParseError> {
+    let words = shlex::split(text);
+    let mut words = words.into_iter().flatten();
+    let Some(name) = words.next() else {
+        return Err(ParseError::new(
+            "no scenario is named: 'dashpot scenario list' shows them",
+        ));
+    };
+    Ok(ScenarioWords {
+        name,
+        disks: words.collect(),
+    })
 }
 
 /// Parses a report and its options from one string.

@@ -24,14 +24,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use dashpot_cli::Speed;
 use dashpot_commands::page::play;
-use dashpot_commands::{INTERRUPTED, stop_on_signals};
+use dashpot_commands::{INTERRUPTED, read_scenario, stop_on_signals};
 use dashpot_export::complain;
-use dashpot_lab::{SimLab, check_samples, load_sim_lab};
+use dashpot_lab::{SimLab, Staged, check_samples, load_sim_lab, load_sim_lab_with};
 use dashpot_output::{print_drawn, print_json, usage};
 use dashpot_rules::ParseError;
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 
+use self::args::ScenarioWords;
 pub(crate) use self::args::{ReportWords, SimArgs};
 use self::events::EventsFile;
 use self::outcome::Outcome;
@@ -48,7 +49,9 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     }
     check(args).unwrap_or_else(|why| usage(&why));
     // Read all labs before the first simulation, which may take long.
-    let simulated = args.labs.iter().map(|lab| load(lab, args));
+    let staged = staged(args)?;
+    let simulated = args.labs.iter();
+    let simulated = simulated.map(|lab| load(lab, staged.as_ref(), args));
     let simulated = simulated.collect::<Result<Vec<_>, ParseError>>()?;
     for warning in simulated.iter().flat_map(SimLab::warnings) {
         complain(format_args!("dashpot: {warning}"));
@@ -119,9 +122,25 @@ fn page(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The scenario of the command line.
+fn staged(args: &SimArgs) -> anyhow::Result<Option<Staged>> {
+    let Some(ScenarioWords { name, disks }) = &args.scenario else {
+        return Ok(None);
+    };
+    Ok(Some(Staged {
+        name: name.clone(),
+        scenario: read_scenario(name)?,
+        disks: disks.clone(),
+        lasts: args.lasts,
+    }))
+}
+
 /// Reads a lab. Options of the command line override the lab's settings.
-fn load(lab: &Path, args: &SimArgs) -> Result<SimLab, ParseError> {
-    let mut simulated = load_sim_lab(lab)?;
+fn load(lab: &Path, staged: Option<&Staged>, args: &SimArgs) -> Result<SimLab, ParseError> {
+    let mut simulated = match staged {
+        Some(staged) => load_sim_lab_with(lab, staged)?,
+        None => load_sim_lab(lab)?,
+    };
     let scenario = &simulated.scenario;
     let lasts = args.lasts.unwrap_or(scenario.lasts);
     let warmup = args.warmup.unwrap_or(scenario.warmup);
