@@ -77,7 +77,7 @@ pub(crate) struct Flight {
     pub(crate) outcome: Outcome,
     /// Whether the zio fails without the store's work.
     pub(crate) skips_store: bool,
-    /// Whether a rule damages the zio's data.
+    /// Whether a rule damages the zio's data, and the driver has not said that it could not.
     pub(crate) is_damaged: bool,
     /// Whether the zio is a FUA write whose flush has begun.
     pub(crate) flushing: bool,

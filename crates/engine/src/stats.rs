@@ -116,6 +116,8 @@ pub struct RuleStats {
     pub failed: u64,
     /// Zios whose data the rule damaged.
     pub damaged: u64,
+    /// Zios that the rule was to damage, and that had nothing to damage, or that the driver could not damage.
+    pub spared: u64,
     /// Held zios that were late by more than 1 ms, or by more than 5 % of the delay.
     pub late: u64,
     /// Matching zios that the rule skipped because of its probability.
@@ -166,6 +168,7 @@ impl RuleStats {
             overrun,
             failed,
             damaged,
+            spared,
             late,
             not_drawn,
             not_counted,
@@ -182,6 +185,7 @@ impl RuleStats {
         self.overrun += overrun;
         self.failed += failed;
         self.damaged += damaged;
+        self.spared += spared;
         self.late += late;
         self.not_drawn += not_drawn;
         self.not_counted += not_counted;
@@ -194,7 +198,7 @@ impl RuleStats {
     }
 
     /// The number of zios that the rule has decided and that have ended. Zios that the rule holds now are not
-    /// counted.
+    /// counted, and spared ones neither.
     pub fn ended(&self) -> u64 {
         self.held + self.overrun + self.failed + self.damaged + self.aborted
     }

@@ -189,6 +189,8 @@ impl Plan {
             Damage::Zero(unit) | Damage::Random(unit) => {
                 plain(whole, smallvec![fault.spot(offset, length, unit)])
             }
+            // Only calls are shortened, and these have no store.
+            Damage::Short => plain(whole, smallvec![]),
             Damage::Misdirect => {
                 let other = fault.other_place(offset, length, size);
                 let mut wrong = smallvec![all];
@@ -224,7 +226,7 @@ pub(crate) fn spoil(fault: &DataFault, offset: u64, bytes: &mut [u8]) {
                 *byte ^= 1 + random.below(255) as u8;
             }
         }
-        Damage::Drop | Damage::Lie | Damage::Torn(_) | Damage::Misdirect => {}
+        Damage::Drop | Damage::Lie | Damage::Torn(_) | Damage::Misdirect | Damage::Short => {}
     }
 }
 

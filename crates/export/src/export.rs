@@ -93,6 +93,8 @@ pub struct Counts {
     /// The number of syncs that a rule with `--mode floor` held although dashpot could not do the sync itself
     /// first.
     pub unsynced: AtomicU64,
+    /// The number of reads and writes that went on whole although a rule with `--short` had chosen them.
+    pub unshortened: AtomicU64,
     /// How many calls a signal ended before dashpot received them, or before their hold was over. Such a call
     /// begins again after the signal's handler, or fails with `EINTR`, or its thread was killed.
     pub interrupted: AtomicU64,

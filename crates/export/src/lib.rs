@@ -31,6 +31,8 @@ mod shard;
 mod snapshot;
 pub mod store;
 
+pub use dashpot_sys::seccomp::why_out_of_reach;
+
 pub use clock::now;
 pub use complain::{complain, complain_lines};
 pub use config::{ServerConfig, Spin};

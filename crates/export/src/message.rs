@@ -36,6 +36,8 @@ pub(crate) enum Message {
     Damage(DiskId, Box<dyn FnOnce(DamageReport) + Send>),
     /// Publish the events of all finished zios. The answer has the counts of dropped events.
     Events(Box<dyn FnOnce(Drops) + Send>),
+    /// A zio that a rule was to damage had nothing to damage, or could not be damaged. `Done` follows.
+    Spared(ZioId),
     /// A worker thread has finished work that the store could not do at once.
     Done(ZioId, Finished),
     /// A worker thread has finished a batch of a lossy store's work.

@@ -136,6 +136,7 @@ impl Proof {
             ("not counted", counters.not_counted),
             ("beaten", counters.beaten),
             ("damaged", counters.damaged),
+            ("spared", counters.spared),
         ];
         let rare = rare.into_iter().filter(|(_, count)| *count > 0);
         let always = [

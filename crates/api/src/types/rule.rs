@@ -77,8 +77,8 @@ pub struct RuleFields {
     /// The name of the error with which the rule ends zios; null if it does not do so.
     #[schema(example = "EIO")]
     pub errno: Option<String>,
-    /// What the rule does to the data of zios: `drop`, `lie`, `torn`, `flip`, `zero`, `random` or `misdirect`;
-    /// null if it leaves the data alone.
+    /// What the rule does to the data of zios: `drop`, `lie`, `torn`, `flip`, `zero`, `random`, `misdirect` or
+    /// `short`; null if it leaves the data alone.
     #[serde(default)]
     #[schema(example = "drop")]
     pub damage: Option<String>,
@@ -195,6 +195,9 @@ pub struct RuleCounters {
     /// Number of zios whose data the rule damaged.
     #[serde(default)]
     pub damaged: u64,
+    /// Number of zios that the rule was to damage, and that had nothing to damage or could not be damaged.
+    #[serde(default)]
+    pub spared: u64,
     /// Number of held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
     /// Number of matching zios that the rule left alone because its `chance` did not select them.

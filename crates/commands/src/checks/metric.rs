@@ -79,7 +79,7 @@ const SPANS: [(&str, Span); 3] = [
     ("lateness", Span::Lateness),
 ];
 
-const COUNTERS: [(&str, Counter, bool); 14] = [
+const COUNTERS: [(&str, Counter, bool); 15] = [
     ("matched", |all| all.matched, true),
     ("preempted", |all| all.preempted, true),
     ("now", |all| all.now, true),
@@ -90,6 +90,7 @@ const COUNTERS: [(&str, Counter, bool); 14] = [
     ("overrun", |all| all.overrun, false),
     ("failed", |all| all.failed, false),
     ("damaged", |all| all.damaged, false),
+    ("spared", |all| all.spared, false),
     ("aborted", |all| all.aborted, false),
     ("beaten", |all| all.beaten, false),
     ("not_drawn", |all| all.not_drawn, false),

@@ -332,6 +332,7 @@ pub(crate) fn effect(rule: &Rule) -> String {
                 (counters.held, "held"),
                 (counters.failed, "failed"),
                 (counters.damaged, "damaged"),
+                (counters.spared, "spared"),
                 (counters.overrun, "overrun"),
                 (counters.aborted, "aborted"),
                 (counters.now, "holds"),

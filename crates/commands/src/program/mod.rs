@@ -165,6 +165,11 @@ fn sentences(counts: &Counts) -> Vec<String> {
         1 => sentences.push(format!("1 sync was held, but {first}")),
         count => sentences.push(format!("{count} syncs were held, but {first}")),
     }
+    match counts.unshortened.load(Ordering::Relaxed) {
+        0 => {}
+        1 => sentences.push(format!("1 read or write {WHOLE}")),
+        count => sentences.push(format!("{count} reads and writes {WHOLE}")),
+    }
     sentences.extend(interrupted(counts.interrupted.load(Ordering::Relaxed)));
     sentences.extend(slow(counts));
     sentences
@@ -239,6 +244,7 @@ impl Follower for ForProgram {
     }
 }
 
+const WHOLE: &str = "could not be shortened, although a rule asked for --short, and went on whole";
 /// If dashpot delayed a call that no disk holds by this many nanoseconds, it says so.
 const TOLD_NS: u64 = 100_000_000;
 /// On a busy host, a short program may end before dashpot has begun to receive its calls. dashpot then waits

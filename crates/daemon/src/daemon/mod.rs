@@ -10,10 +10,11 @@ mod pools;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dashpot_engine::inject::{Damage, Effect};
 use dashpot_engine::{Answer, ClientId, Command, DiskId, Duration, Instant};
 use dashpot_export::{
     Attach, AttachError, Cut, CutError, DamageReport, DiskInfo, DiskSnapshot, Handle, Loss,
-    ProbeReading, ShardGone,
+    ProbeReading, ShardGone, why_out_of_reach,
 };
 use dashpot_rules::{ClientNames, Injection, TypedRule, format_size};
 use tokio::sync::{Mutex, MutexGuard, Notify, oneshot};
@@ -26,6 +27,22 @@ use crate::refusal::{Refusal, RefusalKind};
 use crate::registry::{Gone, Record, Registry};
 use crate::runs::Runs;
 pub use clear::{Cleared, Scope};
+
+/// Refuses a rule for which dashpot must do a part of a program's calls itself, if it knows that it cannot.
+fn check_reach(rule: &TypedRule) -> Result<(), Refusal> {
+    if rule.spec.effect != Effect::Damage(Damage::Short) {
+        return Ok(());
+    }
+    match why_out_of_reach() {
+        Some(why) => {
+            let error =
+                format!("--short: dashpot cannot do a part of a program's call itself here: {why}");
+            Err(Refusal::conflict(error)
+                .remedy("give dashpot CAP_SYS_PTRACE, or allow these calls"))
+        }
+        None => Ok(()),
+    }
+}
 
 /// The state that requests to the daemon can read or change.
 pub struct Daemon {
@@ -365,6 +382,7 @@ impl Daemon {
         let info = self.info(disk);
         if let Some(followed) = &info.followed {
             rule.check_client(ClientNames::Programs)?;
+            check_reach(&rule)?;
             return Ok(rule.of_calls(followed.types)?);
         }
         match info.pool {

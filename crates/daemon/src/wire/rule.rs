@@ -86,6 +86,7 @@ fn counters(stats: &RuleStats, now: u64, backlog: Duration) -> RuleCounters {
         overrun: stats.overrun,
         failed: stats.failed,
         damaged: stats.damaged,
+        spared: stats.spared,
         late: stats.late,
         not_drawn: stats.not_drawn,
         not_counted: stats.not_counted,

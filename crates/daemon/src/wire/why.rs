@@ -67,6 +67,11 @@ fn matched_but(rule: &RuleSnapshot, stats: &RuleStats) -> String {
     if stats.overrun > 0 {
         return "the store is slower than the rule: --mode add delays I/Os all the same".to_owned();
     }
+    if stats.spared > 0 {
+        return "what it was to shorten had nothing to shorten, such as a read at the end of a file, or could \
+                not be shortened"
+            .to_owned();
+    }
     if let Some(rule) = stats.beaten_by {
         return format!("beaten by rule {}", rule.0);
     }

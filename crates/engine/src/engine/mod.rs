@@ -139,6 +139,14 @@ impl Engine {
         }
     }
 
+    /// Notes that a client's zio has not got the damage that [`Action::StartDamaged`] has asked for. The driver
+    /// says so before [`Input::Done`].
+    pub fn spare(&mut self, zio: ZioId) {
+        if let Some(flight) = self.alone.flights.get_mut(zio) {
+            flight.is_damaged = false;
+        }
+    }
+
     /// The counters of a disk, up to `now`.
     pub fn disk_stats(&self, disk: DiskId, now: Instant) -> Option<DiskStats> {
         Some(self.disk(disk)?.stats_at(now))

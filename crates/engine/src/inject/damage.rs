@@ -26,6 +26,8 @@ pub enum Damage {
     Random(u32),
     /// The bytes come from another place of the disk, or go there.
     Misdirect,
+    /// A program's call moves fewer bytes than it was asked to, and tells how many.
+    Short,
 }
 
 /// The damage of one zio.
@@ -46,17 +48,21 @@ impl Damage {
             Damage::Drop => write.union(OpSet::of(Op::Zero)).union(OpSet::of(Op::Trim)),
             Damage::Lie => OpSet::of(Op::Flush).union(OpSet::FUA),
             Damage::Torn(_) => write,
-            Damage::Flip | Damage::Zero(_) | Damage::Random(_) | Damage::Misdirect => {
-                read.union(write)
-            }
+            Damage::Flip
+            | Damage::Zero(_)
+            | Damage::Random(_)
+            | Damage::Misdirect
+            | Damage::Short => read.union(write),
         }
     }
 
-    /// Whether the damage can hit this zio. A write of one unit cannot be torn.
+    /// Whether the damage can hit this zio. A write of one unit cannot be torn, and a call for one byte cannot be
+    /// shortened.
     pub(crate) fn can_hit(self, zio: &Zio) -> bool {
         match self {
             Damage::Lie => true,
             Damage::Torn(unit) => units(zio.offset, zio.length, unit).count() > 1,
+            Damage::Short => zio.length > 1,
             _ => zio.length > 0,
         }
     }

@@ -48,6 +48,7 @@ impl Injector {
         match fate(booking, flight) {
             Fate::Failed => stats.failed += 1,
             Fate::Damaged => stats.damaged += 1,
+            Fate::Spared => stats.spared += 1,
             Fate::Overrun => stats.overrun += 1,
             Fate::Beaten => stats.count_beaten(winner_over(booking, flight)),
             Fate::Held => stats.held += 1,
@@ -263,12 +264,14 @@ enum Fate {
     Beaten,
     Failed,
     Damaged,
+    Spared,
 }
 
 fn fate(booking: &Booking, flight: &Flight) -> Fate {
     match (booking.kind, booking.mode) {
         (Kind::Fail | Kind::Delay { fails: true, .. }, _) => Fate::Failed,
-        (Kind::Damage(_), _) => Fate::Damaged,
+        (Kind::Damage(_), _) if flight.is_damaged => Fate::Damaged,
+        (Kind::Damage(_), _) => Fate::Spared,
         _ if !decides(booking, flight) => Fate::Beaten,
         _ if was_held(booking, flight) => Fate::Held,
         _ => Fate::Overrun,

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use dashpot_engine::inject::DataFault;
+use dashpot_engine::inject::{Damage, DataFault};
 use dashpot_engine::{
     Action, Answer, ClientId, Command, CommandError, CommandId, Device, Duration, Errno, Input,
     Instant, Op, Outcome, Zio, ZioId,
@@ -289,6 +289,10 @@ impl<M: Machine> Driver<M> {
             Action::Start(zio) => self.start(zio),
             Action::StartDamaged(zio, fault) => {
                 self.log.damages.push((self.serial(zio), fault));
+                // As if some reads were at the end of a file.
+                if fault.damage == Damage::Short && fault.seed % 3 == 0 {
+                    self.machine.spare(zio);
+                }
                 self.start(zio)
             }
             Action::Complete(zio, outcome) => {

@@ -318,6 +318,7 @@ fn damages() -> impl Strategy<Value = Damage> {
         Just(Damage::Flip),
         units().prop_map(Damage::Zero),
         Just(Damage::Misdirect),
+        Just(Damage::Short),
     ]
 }
 

@@ -20,6 +20,8 @@ pub(crate) trait Machine {
     fn states_since_update(&self, now: Instant) -> Vec<RuleState>;
     /// The zios that the machine still has and where they wait, in the order of their ids.
     fn waits(&self) -> Vec<Waiting>;
+    /// The driver could not damage this zio.
+    fn spare(&mut self, zio: ZioId);
     fn is_suspended(&self) -> bool;
 }
 
@@ -37,6 +39,7 @@ pub(crate) struct RuleState {
     pub(crate) overrun: u64,
     pub(crate) failed: u64,
     pub(crate) damaged: u64,
+    pub(crate) spared: u64,
     pub(crate) aborted: u64,
     pub(crate) now: u64,
     pub(crate) backlog: Duration,
@@ -57,6 +60,7 @@ impl RuleState {
             overrun: stats.overrun,
             failed: stats.failed,
             damaged: stats.damaged,
+            spared: stats.spared,
             aborted: stats.aborted,
             now: counts.now,
             backlog: rule.backlog,
@@ -76,6 +80,7 @@ impl RuleState {
             overrun: 0,
             failed: 0,
             damaged: 0,
+            spared: 0,
             aborted: 0,
             now: 0,
             backlog: Duration::ZERO,
@@ -127,6 +132,10 @@ impl Machine for Engine {
         let mut waiting: Vec<Waiting> = self.in_flight(DISK).map(view).collect();
         waiting.sort_by_key(|waiting| waiting.zio);
         waiting
+    }
+
+    fn spare(&mut self, zio: ZioId) {
+        Engine::spare(self, zio);
     }
 
     fn is_suspended(&self) -> bool {

@@ -74,6 +74,7 @@ struct Charge {
     at: Instant,
     fault: Option<(RuleId, Fault)>,
     damage: Option<DataFault>,
+    is_spared: bool,
     /// The lowest bandwidth that applies to the zio, and the rule that sets this bandwidth. If several rules
     /// set it, the oldest of them.
     rate: Option<(u64, RuleId, Mode)>,
@@ -182,6 +183,13 @@ impl Machine for Naive {
         let mut waiting: Vec<Waiting> = self.tickets.iter().map(|t| self.view(t)).collect();
         waiting.sort_by_key(|waiting| waiting.zio);
         waiting
+    }
+
+    fn spare(&mut self, zio: ZioId) {
+        let mut tickets = self.tickets.iter_mut().filter(|it| it.zio.id == zio);
+        if let Some(charge) = tickets.next_back().and_then(|it| it.charge.as_mut()) {
+            charge.is_spared = true;
+        }
     }
 
     fn is_suspended(&self) -> bool {

@@ -218,7 +218,13 @@ fn keep_promises(history: &History) -> Result<(), TestCaseError> {
 /// target from a rule of another group.
 fn add_up(rule: &RuleState) -> Result<u64, TestCaseError> {
     let passed = rule.matched - rule.not_drawn - rule.not_counted;
-    let states = rule.held + rule.overrun + rule.failed + rule.damaged + rule.aborted + rule.now;
+    let states = rule.held
+        + rule.overrun
+        + rule.failed
+        + rule.damaged
+        + rule.spared
+        + rule.aborted
+        + rule.now;
     prop_assert!(rule.chosen <= passed, "{:?}", rule);
     prop_assert!(states <= rule.chosen, "{:?}", rule);
     // A matched zio was either chosen or beaten within its group. A chosen zio is either in one of the

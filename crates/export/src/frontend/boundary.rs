@@ -58,8 +58,8 @@ pub(crate) trait Frontend: AsFd + Debug + Send {
     fn send_limits(&self) -> SendLimits;
 
     /// Begins the work that the frontend itself does for a [call](Operation::Call), and calls `done` when
-    /// this work ends. If the frontend has no work to do, gives `done` back uncalled.
-    fn begin(&mut self, _request: &Request, done: Done) -> Option<Done> {
+    /// this work ends. If the frontend cannot do the work, gives `done` back uncalled.
+    fn begin(&mut self, _request: &Request, _work: CallWork, done: Done) -> Option<Done> {
         Some(done)
     }
 
@@ -164,6 +164,15 @@ impl Operation {
     }
 }
 
+/// The work that a frontend does for a call before the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallWork {
+    /// Syncs the file, as the call itself will do again.
+    Sync,
+    /// Does less of the call than was asked for, as the seed decides, and instead of the kernel.
+    Short { seed: u64 },
+}
+
 /// Asks which parts of a range are allocated. The shard asks the store and answers at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtentQuestion {
@@ -177,8 +186,8 @@ pub struct ExtentQuestion {
     pub limit: usize,
 }
 
-/// The function that tells the shard that the frontend's work for a request has ended.
-pub(crate) type Done = Box<dyn FnOnce() + Send>;
+/// The function that tells the shard that the frontend's work for a request has ended, and whether it was done.
+pub(crate) type Done = Box<dyn FnOnce(bool) + Send>;
 
 /// The result of an attempt to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

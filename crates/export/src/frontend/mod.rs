@@ -23,7 +23,7 @@ use dashpot_engine::{Instant, Outcome};
 use dashpot_rules::CallFiles;
 use dashpot_sys::seccomp::Listener;
 
-use self::boundary::{Arrival, Done, Frontend, ReceiveLimits, SendLimits};
+use self::boundary::{Arrival, CallWork, Done, Frontend, ReceiveLimits, SendLimits};
 pub use self::boundary::{Decoded, ExtentQuestion, NotServed, Operation, Request};
 pub use self::calls::notified_calls;
 pub(crate) use self::loopback::Loopback;
@@ -142,8 +142,8 @@ impl Frontend for Session {
     }
 
     #[inline]
-    fn begin(&mut self, request: &Request, done: Done) -> Option<Done> {
-        each!(self, session => session.begin(request, done))
+    fn begin(&mut self, request: &Request, work: CallWork, done: Done) -> Option<Done> {
+        each!(self, session => session.begin(request, work, done))
     }
 
     #[inline]

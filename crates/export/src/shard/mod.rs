@@ -255,6 +255,7 @@ impl Shard {
             }
             Message::Damage(disk, answer) => answer(self.storage.damages.report(disk)),
             Message::Events(answer) => answer(self.flush_events()),
+            Message::Spared(id) => self.engine.spare(id),
             Message::Done(id, finished) => self.work_done(id, finished),
             Message::Settled(disk, finished) => {
                 self.settled(disk, finished);

@@ -68,6 +68,7 @@ pub(super) fn damage_words(damage: Damage) -> String {
         Damage::Zero(unit) => sized("zero", unit),
         Damage::Random(unit) => sized("random", unit),
         Damage::Misdirect => "--corrupt misdirect".to_owned(),
+        Damage::Short => "--short".to_owned(),
     }
 }
 
@@ -81,6 +82,7 @@ pub fn damage_name(damage: Damage) -> &'static str {
         Damage::Zero(_) => "zero",
         Damage::Random(_) => "random",
         Damage::Misdirect => "misdirect",
+        Damage::Short => "short",
     }
 }
 

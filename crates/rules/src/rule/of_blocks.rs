@@ -16,8 +16,15 @@ impl TypedRule {
         if self.spec.ops == OpSet::of(Op::Flush) {
             self.check_of_flushes()?;
         }
-        if let Effect::Fail { errno, .. } = self.spec.effect {
-            check_carried(errno)?;
+        match self.spec.effect {
+            Effect::Fail { errno, .. } => check_carried(errno)?,
+            Effect::Damage(Damage::Short) => {
+                return Err(ParseError::new(
+                    "--short: only the calls of a program can be short, because a block device has no word for \
+                     it; give a disk a path:DIR store",
+                ));
+            }
+            _ => {}
         }
         let of_calls = Op::ALL.into_iter().filter(|op| !op.is_of_blocks());
         let asked = of_calls.filter(|op| self.spec.ops.contains(OpSet::of(*op)));
@@ -66,6 +73,7 @@ mod tests {
                 "-D 1ms -T write,open,rename",
                 "-T open,rename: only the calls of a program have that",
             ),
+            ("--short", "only the calls of a program can be short"),
             (
                 "-D 1ms -T fsync",
                 "-T fsync: only the calls of a program have that",

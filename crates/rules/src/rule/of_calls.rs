@@ -1,6 +1,6 @@
 //! Rules on path disks, whose zios are the calls of a program: the allowed options, and their words.
 
-use dashpot_engine::inject::{Effect, Mode, RuleSpec};
+use dashpot_engine::inject::{Damage, Effect, Mode, RuleSpec};
 use dashpot_engine::{CallErrno, Errno, Op, OpSet};
 
 use super::TypedRule;
@@ -23,9 +23,22 @@ impl TypedRule {
         let TypedRule { spec, service, .. } = self;
         let ops = match spec.ops {
             OpSet::DATA | OpSet::ALL => types,
+            // What `--short` can hit if the user names no types, as far as the disk holds it.
+            ops if is_short(&spec.effect) && ops == Damage::Short.ops() && types.meets(ops) => {
+                ops.without(ops.without(types))
+            }
             ops if ops.meets(FLUSH) => ops.without(FLUSH).union(SYNC),
             ops => ops,
         };
+        if let Effect::Damage(damage) = spec.effect
+            && damage != Damage::Short
+        {
+            return Err(ParseError::new(format!(
+                "{}: a path disk is above the page cache, where no disk damages data; use a disk with blocks, \
+                 such as lossy:ram",
+                damage_words(damage)
+            )));
+        }
         check_types(ops, types)?;
         let floor = self.asks_floor;
         let spec = RuleSpec {
@@ -44,13 +57,6 @@ impl TypedRule {
             },
             ..spec
         };
-        if let Effect::Damage(damage) = spec.effect {
-            return Err(ParseError::new(format!(
-                "{}: a path disk is above the page cache, where no disk damages data; use a disk with blocks, \
-                 such as lossy:ram",
-                damage_words(damage)
-            )));
-        }
         check(&spec, floor)?;
         let mut words = words(&spec, &service);
         if floor && matches!(spec.effect, Effect::Delay(_)) {
@@ -63,6 +69,10 @@ impl TypedRule {
             asks_floor: floor,
         })
     }
+}
+
+fn is_short(effect: &Effect) -> bool {
+    *effect == Effect::Damage(Damage::Short)
 }
 
 /// Turns an error into an error of a call, which reaches the program unchanged. (A daemon that shuts down
@@ -166,6 +176,13 @@ mod tests {
                 "-e EIO -T read,write,sync,open,unlink,rename,truncate,link,mkdir,close",
             ),
             ("stat", "-D 1ms -T statx", "-D 1ms -T statx --mode add"),
+            ("all", "--short", "--short -T read,write"),
+            ("sync,write", "--short -f 1%", "--short -T write -f 1%"),
+            (
+                "all",
+                "--short -T read --nth 3",
+                "--short -T read --skip 2 --first 1",
+            ),
             (
                 "sync",
                 "-D 1ms -T fdatasync",
@@ -208,6 +225,8 @@ mod tests {
                  with path:DIR,types=sync,write",
             ),
             ("all", "-D 20ms -T stat", "this disk can hold only"),
+            ("sync", "--short", "types=sync,write,read"),
+            ("all", "--drop", "above the page cache"),
             ("stat", "-D 20ms -T getdents", "types=stat,getdents"),
             (
                 "all",

@@ -85,7 +85,7 @@ fn set_damage(draft: &mut RuleDraft, damage: Damage) -> Result<(), ParseError> {
 }
 
 /// All options, in the order in which help lists them.
-pub static RULE_OPTIONS: [RuleOption; 24] = [
+pub static RULE_OPTIONS: [RuleOption; 25] = [
     RuleOption {
         id: "delays",
         short: Some('D'),
@@ -157,6 +157,14 @@ pub static RULE_OPTIONS: [RuleOption; 24] = [
         help: "Change bytes that are read or written: flip, zero, random, misdirect",
         excludes: EFFECTS,
         set: |draft, value| set_damage(draft, parse_corrupt(value)?),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "short",
+        long: Some("short"),
+        help: "Read or write fewer bytes, without an error (path: disks)",
+        excludes: EFFECTS,
+        set: |draft, _| set_damage(draft, Damage::Short),
         ..PLAIN
     },
     RuleOption {

@@ -203,7 +203,13 @@ fn effects() -> impl Strategy<Value = (Effect, String)> {
 
 fn damages() -> impl Strategy<Value = Damage> {
     let unit = (0..=20_u32).prop_map(|log| 1 << log);
-    let kinds = [Damage::Drop, Damage::Lie, Damage::Flip, Damage::Misdirect];
+    let kinds = [
+        Damage::Drop,
+        Damage::Lie,
+        Damage::Flip,
+        Damage::Misdirect,
+        Damage::Short,
+    ];
     prop_oneof![
         proptest::sample::select(kinds.to_vec()),
         proptest::sample::select(vec![512, 4_096]).prop_map(Damage::Torn),

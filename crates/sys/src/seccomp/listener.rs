@@ -52,6 +52,8 @@ pub enum Answer {
     GoOn,
     /// The call fails at once.
     Fail(Errno),
+    /// The kernel does not do the call, which returns this number.
+    Return(u32),
 }
 
 /// The reason that no filter was installed.
@@ -150,13 +152,14 @@ impl Listener {
     /// Answers a call. Returns false if the call does not wait for this answer, because its thread was
     /// killed, another owner has answered, or no owner has received the call yet.
     pub fn answer(&self, id: CallId, answer: Answer) -> rustix::io::Result<bool> {
-        let (error, flags) = match answer {
-            Answer::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
-            Answer::Fail(errno) => (-errno.raw_os_error(), 0),
+        let (val, error, flags) = match answer {
+            Answer::GoOn => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+            Answer::Fail(errno) => (0, -errno.raw_os_error(), 0),
+            Answer::Return(number) => (number.into(), 0, 0),
         };
         let mut message = libc::seccomp_notif_resp {
             id: id.0,
-            val: 0,
+            val,
             error,
             flags,
         };

@@ -13,6 +13,7 @@ mod filter;
 mod listener;
 mod lookup;
 mod name;
+mod reach;
 #[cfg(test)]
 mod tests;
 
@@ -22,3 +23,4 @@ pub use filter::Notified;
 pub use listener::{Answer, Call, CallId, Caller, Listener, NotInstalled, make_first_call};
 pub use lookup::{content, memory};
 pub use name::Name;
+pub use reach::{descriptor_of, read_memory, why_out_of_reach, write_memory};

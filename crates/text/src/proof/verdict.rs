@@ -149,8 +149,12 @@ impl Facts<'_> {
             RuleEffect::Damage => {
                 let (count, disk) = (counters.damaged, &self.rule.disk);
                 let were = if count == 1 { "was" } else { "were" };
-                let damaged = format!("{count} {were} damaged: see 'dashpot faults {disk}'");
-                (Verdict::Kept, damaged)
+                let why = match self.rule.fields.damage.as_deref() {
+                    // No data is wrong then.
+                    Some("short") => format!("{count} moved fewer bytes than asked"),
+                    _ => format!("{count} {were} damaged: see 'dashpot faults {disk}'"),
+                };
+                (Verdict::Kept, why)
             }
             RuleEffect::Hang => (
                 Verdict::Kept,

@@ -178,8 +178,12 @@ impl Naive {
         if let Some(fault) = charge.damage {
             let number = charge.number;
             let rule = self.rules.iter_mut().find(|r| r.state.id == fault.rule);
-            rule.into_iter()
-                .for_each(|rule| rule.count(number, |state| state.damaged += 1));
+            rule.into_iter().for_each(|rule| {
+                rule.count(number, |state| match charge.is_spared {
+                    true => state.spared += 1,
+                    false => state.damaged += 1,
+                });
+            });
         }
         let Some(charge) = &self.tickets[at].charge else {
             return;

@@ -24,6 +24,7 @@ impl Naive {
             at: issue,
             fault: None,
             damage: None,
+            is_spared: false,
             rate: None,
             served_before: false,
             released: issue,
@@ -213,6 +214,7 @@ impl Naive {
                 !flush && zio.length > 0 && zio.offset / unit != (end - 1) / unit
             }
             Effect::Damage(Damage::Lie) => !flush,
+            Effect::Damage(Damage::Short) => !flush && zio.length > 1,
             Effect::Damage(_) => !flush && zio.length > 0,
             _ => true,
         };

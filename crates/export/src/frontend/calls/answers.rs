@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashpot_engine::Instant;
 use dashpot_sys::seccomp::{Answer, Call, CallId, Listener};
+use rustix::io::Errno;
 
 use super::mapped::Mapped;
 use super::restarts::Restarts;
+use super::short::shorten;
 use super::thread::Thread;
 use crate::export::{Counts, Follower};
 
@@ -31,10 +33,12 @@ struct Held {
     /// How many of the call's disks have not replied yet.
     left: usize,
     /// The answer so far: the first error with which a disk has replied, or `GoOn` if no disk has replied
-    /// with an error.
+    /// with an error. If dashpot has done a part of the call itself, the number of the bytes.
     answer: Answer,
     /// The mapped file that an msync acts on.
     mapped: Option<Mapped>,
+    /// The call, until dashpot does a part of it itself.
+    call: Option<Call>,
     /// The kernel's current id of the call. A call gets another id when a signal interrupts it.
     present: CallId,
     /// The thread that makes the call, if a signal may interrupt the call.
@@ -78,6 +82,39 @@ impl Answers {
         self.counts.unsynced.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Does less of a call than the program has asked for, as `seed` decides, and makes the call return the number
+    /// of the bytes. Otherwise the call goes on as a whole. Returns whether the call was shortened.
+    pub(super) fn shorten(&self, id: CallId, seed: u64) -> bool {
+        let call = lock(&self.held)
+            .get_mut(&id)
+            .and_then(|held| held.call.take());
+        // Of several disks that have the file, only one shortens the call.
+        let Some(call) = call else {
+            return false;
+        };
+        // If a signal could interrupt the call, it might be done twice.
+        let shortened = if self.listener.holds_signals() {
+            shorten(&call, seed, || self.listener.waits(id))
+        } else {
+            Err(Errno::NOSYS)
+        };
+        match shortened {
+            Ok(Some(bytes)) => {
+                if let Some(held) = lock(&self.held).get_mut(&id) {
+                    held.answer = Answer::Return(bytes);
+                }
+            }
+            Ok(None) => {}
+            Err(_) => self.count_unshortened(),
+        }
+        matches!(shortened, Ok(Some(_)))
+    }
+
+    /// Counts a read or a write that goes on whole, although a rule with `--short` has chosen it.
+    pub(super) fn count_unshortened(&self) {
+        self.counts.unshortened.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts calls that a signal has interrupted.
     pub(super) fn count_interrupted(&self, calls: u64) {
         self.counts.add_interrupted(calls);
@@ -104,6 +141,7 @@ impl Answers {
             left: disks,
             answer: Answer::GoOn,
             mapped,
+            call: Some(*call),
             present: call.id,
             caller,
             is_handed_over: false,

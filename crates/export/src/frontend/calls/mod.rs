@@ -6,8 +6,8 @@
 //! ([`files`]). A call on a file of a disk becomes a request of that disk, and the reply lets the call go on
 //! or fail. All other calls go on at once. The disk has no store, because the kernel does the work of a call
 //! after the reply. So dashpot does not learn when a call ends, and the latency that it counts is only the
-//! delay before the kernel does the work. Syncs are an exception: dashpot can sync the file itself first
-//! ([`syncs`]). Calls that reach a file in a way that dashpot cannot hold are only counted ([`counted`]).
+//! delay before the kernel does the work. There are two exceptions: dashpot can sync a file itself first
+//! ([`syncs`]), and do a part of a read or write itself instead of the kernel ([`short`]). Calls that reach a file in a way that dashpot cannot hold are only counted ([`counted`]).
 //!
 //! The threads are separate, and hand calls to the shard over a socket, because the shard must not wait for
 //! `/proc`. A call's latency counts from the moment at which a thread received it, so it includes the look-up.
@@ -18,6 +18,7 @@ mod counted;
 mod decode;
 mod encode;
 mod files;
+mod jobs;
 mod kinds;
 mod lead;
 mod looks;
@@ -26,6 +27,7 @@ mod names;
 mod receiver;
 mod restarts;
 mod sessions;
+mod short;
 mod subject;
 mod syncs;
 mod thread;
@@ -43,7 +45,9 @@ pub use self::kinds::notified_calls;
 pub(crate) use self::receiver::{Watched, follow};
 use self::transport::Transport;
 use self::wire::{MESSAGE, REPLY};
-use super::boundary::{Arrival, Decoded, Done, Frontend, ReceiveLimits, Request, SendLimits};
+use super::boundary::{
+    Arrival, CallWork, Decoded, Done, Frontend, ReceiveLimits, Request, SendLimits,
+};
 use crate::export::ExportInfo;
 
 /// The calls of a program, with all its processes, on one disk.
@@ -82,8 +86,8 @@ impl Frontend for Session {
         Ok(self.transport.send(bytes))
     }
 
-    fn begin(&mut self, request: &Request, done: Done) -> Option<Done> {
-        self.transport.begin(CallId(request.cookie), done)
+    fn begin(&mut self, request: &Request, work: CallWork, done: Done) -> Option<Done> {
+        self.transport.begin(CallId(request.cookie), work, done)
     }
 
     fn send_limits(&self) -> SendLimits {

@@ -17,12 +17,13 @@ use rustix::io::Errno;
 use super::answers::Answers;
 use super::counted::{Cause, count, tracer};
 use super::files::{Files, Found};
+use super::jobs::Jobs;
 use super::lead::{Crew, Crowded, Lead, Next, Received, Work};
 use super::looks::Looks;
 use super::mapped::Mapped;
 use super::sessions::{Connect, OTHERS, PROGRAMS_MAX, Sessions};
 use super::subject::{Subject, Unknown, process_name, program};
-use super::syncs::{Syncs, Way};
+use super::syncs::Way;
 use super::transport::Sender;
 use super::wire::Message;
 use crate::export::{Counts, Followed, Follower, PathCounts, Unheld, Uring};
@@ -67,8 +68,8 @@ pub(crate) fn follow(
     let answers = Arc::new(Answers::new(listener, follower, Arc::clone(&counts), clock));
     let files = watched.iter().map(|disk| disk.files.clone());
     let files = Files::new(files.collect())?;
-    let syncs = Syncs::new(Arc::clone(&answers));
-    let sessions = |disk: Watched| Sessions::new(disk.connect, Arc::clone(&answers), syncs.clone());
+    let jobs = Jobs::new(Arc::clone(&answers));
+    let sessions = |disk: Watched| Sessions::new(disk.connect, Arc::clone(&answers), jobs.clone());
     let disks = watched.into_iter().map(sessions).collect();
     let stop = followed.stop();
     let receiver = Arc::new_cyclic(|receiver: &Weak<Receiver>| {

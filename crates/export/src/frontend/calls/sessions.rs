@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::Session;
 use super::answers::Answers;
-use super::syncs::Syncs;
+use super::jobs::Jobs;
 use super::transport::{Sender, Transport};
 
 /// Hands a session to the disk's shard, with the name of its client.
@@ -18,17 +18,17 @@ pub(crate) type Connect = Box<dyn Fn(String, Session) + Send + Sync>;
 pub(super) struct Sessions {
     connect: Connect,
     answers: Arc<Answers>,
-    syncs: Syncs,
+    jobs: Jobs,
     /// The senders by the names of their clients.
     senders: Mutex<HashMap<String, Arc<Sender>>>,
 }
 
 impl Sessions {
-    pub(super) fn new(connect: Connect, answers: Arc<Answers>, syncs: Syncs) -> Sessions {
+    pub(super) fn new(connect: Connect, answers: Arc<Answers>, jobs: Jobs) -> Sessions {
         Sessions {
             connect,
             answers,
-            syncs,
+            jobs,
             senders: Mutex::default(),
         }
     }
@@ -54,7 +54,7 @@ impl Sessions {
     }
 
     fn begin(&self, client: String) -> Result<Arc<Sender>, Errno> {
-        let (sender, transport) = Transport::new(Arc::clone(&self.answers), self.syncs.clone())?;
+        let (sender, transport) = Transport::new(Arc::clone(&self.answers), self.jobs.clone())?;
         (self.connect)(client, Session { transport });
         Ok(Arc::new(sender))
     }

@@ -12,16 +12,17 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFla
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::answers::Answers;
-use super::syncs::{Job, Syncs, Way};
+use super::jobs::{Job, Jobs, Work};
+use super::syncs::Way;
 use super::wire::{MESSAGE, Message, Reply, WITHDRAWN};
-use crate::frontend::boundary::{Arrival, Done};
+use crate::frontend::boundary::{Arrival, CallWork, Done};
 
 /// The shard's end of the socket.
 #[derive(Debug)]
 pub(super) struct Transport {
     socket: OwnedFd,
     answers: Arc<Answers>,
-    syncs: Syncs,
+    jobs: Jobs,
     /// The calls that wait for the shard's reply.
     waiting: HashMap<CallId, Message>,
 }
@@ -31,13 +32,13 @@ pub(super) struct Transport {
 pub(super) struct Sender(OwnedFd);
 
 impl Transport {
-    pub(super) fn new(answers: Arc<Answers>, syncs: Syncs) -> Result<(Sender, Transport), Errno> {
+    pub(super) fn new(answers: Arc<Answers>, jobs: Jobs) -> Result<(Sender, Transport), Errno> {
         let flags = SocketFlags::CLOEXEC;
         let (near, far) = net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let transport = Transport {
             socket: far,
             answers,
-            syncs,
+            jobs,
             waiting: HashMap::new(),
         };
         Ok((Sender(near), transport))
@@ -92,26 +93,24 @@ impl Transport {
         }
     }
 
-    /// Begins the sync of a call that waits, unless dashpot cannot do this sync itself.
-    pub(super) fn begin(&self, id: CallId, done: Done) -> Option<Done> {
+    /// Begins work for a call that waits, unless the work is a sync that dashpot cannot do itself.
+    pub(super) fn begin(&self, id: CallId, work: CallWork, done: Done) -> Option<Done> {
         let message = self.waiting.get(&id);
         let way = message.map_or(Way::None, |message| Way::of_word(message.way));
-        match message {
-            Some(message) if way != Way::None => {
-                self.syncs.submit(Job {
-                    id,
-                    way,
-                    thread: message.thread,
-                    descriptor: message.descriptor,
-                    done,
-                });
-                None
-            }
-            _ => {
+        let work = match (message, work) {
+            (_, CallWork::Short { seed }) => Work::Short { seed },
+            (Some(message), CallWork::Sync) if way != Way::None => Work::Sync {
+                way,
+                thread: message.thread,
+                descriptor: message.descriptor,
+            },
+            (_, CallWork::Sync) => {
                 self.answers.count_unsynced();
-                Some(done)
+                return Some(done);
             }
-        }
+        };
+        self.jobs.submit(Job { id, work, done });
+        None
     }
 }
 

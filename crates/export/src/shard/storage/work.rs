@@ -11,7 +11,7 @@ use super::StoreWork;
 use super::lossy::changes;
 use super::pool::request_of;
 use crate::damage::spoil;
-use crate::frontend::boundary::{Frontend, Operation, Request};
+use crate::frontend::boundary::{CallWork, Frontend, Operation, Request};
 use crate::message::Message;
 use crate::shard::slots::Slot;
 use crate::shard::submission::Submission;
@@ -94,6 +94,9 @@ impl StoreWork<'_> {
         let slot = self.zios.slots.get_mut(id)?;
         slot.start();
         let (device, request) = (slot.device(), *slot.request());
+        if let Operation::Call(..) = request.operation {
+            return self.begin_call(id, &request, CallWork::Short { seed: fault.seed });
+        }
         if request.operation == Operation::Read {
             let (bytes, outcome) = self.read_damaged(id, device, request, fault)?;
             if self.storage.stores.of(device)?.reads_at_reply() {
@@ -132,13 +135,30 @@ impl StoreWork<'_> {
     /// Begins the work for a program's system call on a file. The kernel does the work after the reply, but a
     /// rule may make the frontend sync the file first.
     fn work_for_call(&mut self, id: ZioId, request: &Request) -> Option<Outcome> {
-        let done_first = self.engine.is_done_first(id);
+        if self.engine.is_done_first(id) {
+            self.begin_call(id, request, CallWork::Sync)
+        } else {
+            Some(Ok(()))
+        }
+    }
+
+    /// Makes the frontend do this work for a call. Returns the outcome if there is no work to do.
+    pub(super) fn begin_call(
+        &mut self,
+        id: ZioId,
+        request: &Request,
+        work: CallWork,
+    ) -> Option<Outcome> {
         let connection = self.zios.slots.get(id).and_then(Slot::connection);
-        let Some(connection) = connection.filter(|_| done_first) else {
+        let connection = connection.and_then(|connection| self.connections.get_mut(connection));
+        let Some(connection) = connection else {
             return Some(Ok(()));
         };
         let mailbox = Arc::clone(&self.storage.mailbox);
-        let done = Box::new(move || {
+        let done = Box::new(move |did: bool| {
+            if work != CallWork::Sync && !did {
+                let _ = mailbox.send(Message::Spared(id));
+            }
             let finished = Finished {
                 outcome: Ok(()),
                 buffer: Vec::new(),
@@ -146,13 +166,8 @@ impl StoreWork<'_> {
             // If the shard is gone, it needs no answer.
             let _ = mailbox.send(Message::Done(id, finished));
         });
-        match self.connections.get_mut(connection) {
-            Some(connection) => connection
-                .session_mut()
-                .begin(request, done)
-                .map(|_| Ok(())),
-            None => Some(Ok(())),
-        }
+        let session = connection.session_mut();
+        session.begin(request, work, done).map(|_| Ok(()))
     }
 
     /// Makes the ring or a worker thread do a zio's work.
