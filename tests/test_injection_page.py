@@ -73,7 +73,7 @@ def test_the_commands_of_the_phrase_book_work(serve, directory):
         words = words.replace("/var/lib/db", str(directory / "files"))
         if words.endswith("-- CMD"):
             (directory / "files").mkdir(exist_ok=True)
-            run(BINARY, *shlex.split(words.removesuffix("CMD"))[1:], "true")
+            daemon.cli(*shlex.split(words.removesuffix("CMD"))[1:], "true")
             continue
         if words.startswith("dashpot update"):
             words = words.replace(" 1 ", f" {min(daemon.rules())} ")

@@ -2,10 +2,11 @@
 
 import csv
 import json
+import re
 import signal
 
 import pytest
-from conftest import BINARY, eventually, run
+from conftest import BINARY, ROOT, eventually, run
 from timed import Client
 
 LONG = """
@@ -306,3 +307,21 @@ def test_a_simulation_makes_it_alike_each_time(directory, scenario):
     refused = run(BINARY, "sim", lab, "--scenario", "brownout", code=1).stderr
     assert "did you mean 'brown-out'?" in refused
     run(BINARY, "sim", lab, "--for", "1s", "--scenario", "fail-slow")
+
+
+@pytest.mark.parametrize(
+    "name, lasts, column", [("fis-increasing", "16m", 20), ("brown-out", "9m", 15), ("firmware-stall", "5m", 5)]
+)
+def test_a_picture_of_the_page_is_that_of_its_scenario(name, lasts, column, directory):
+    picture = directory / "picture.svg"
+    report = f"heatmap {column} --min 100us --max 100s --svg {picture}"
+    run(BINARY, "sim", ROOT / "labs/scenarios.toml", "--for", lasts, "--scenario", name, "--report", report)
+    assert f"(pictures/scenario-{name}.svg)" in (ROOT / "docs/scenarios.md").read_text()
+    assert picture.read_text() == (ROOT / f"docs/pictures/scenario-{name}.svg").read_text()
+
+
+def test_the_file_of_the_page_is_a_scenario_of_90_seconds(daemon, scenario):
+    """At a speed of 1000 it ends at once, and the times of its steps are those that the page says."""
+    (text,) = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs/scenarios.md").read_text(), re.DOTALL | re.MULTILINE)
+    ended = json.loads(daemon.cli("scenario", "run", scenario(text), "d", "--speed", "1000", "--json").stdout)
+    assert ended["state"] == "done" and ended["made"] == 9 and ended["age_ns"] >= 90e6
