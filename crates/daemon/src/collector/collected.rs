@@ -1,7 +1,6 @@
 //! The figures that the collector makes from events and keeps.
 
 use std::collections::{BTreeMap, BTreeSet, TryReserveError};
-use std::ops::Range;
 use std::sync::Arc;
 
 use dashpot_engine::{ClientId, Op};
@@ -9,8 +8,8 @@ use dashpot_export::{DeviceId, EventRecord, FinishedZio};
 
 use super::clients::{ClientIndex, Clients, OTHERS};
 use super::open::{Cell, Open};
-use super::recent::{Copied, Recent};
-use super::seconds::{SecondCell, SecondCells, Seconds, Steps};
+use super::recent::Recent;
+use super::seconds::{SecondCell, Seconds};
 use super::tally::{Measured, Tally};
 
 /// One part of a device's I/O.
@@ -181,66 +180,14 @@ impl Collected {
         sorted.into_iter().map(str::to_owned).collect()
     }
 
-    /// The I/O of each second, the oldest first, without idle seconds.
-    pub fn seconds(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
-        self.seconds.iter()
+    /// The I/O of past seconds, minutes and hours.
+    pub(crate) fn seconds(&self) -> &Seconds {
+        &self.seconds
     }
 
-    /// The memories of seconds, minutes and hours, the finest first.
-    pub(crate) fn levels(&self) -> &[Steps; 3] {
-        self.seconds.levels()
-    }
-
-    /// The memory of seconds has all I/O from this second on.
-    pub fn since(&self) -> u64 {
-        self.seconds.since()
-    }
-
-    /// The cursor after the last zio.
-    pub fn now(&self) -> u64 {
-        self.recent.now()
-    }
-
-    /// How many of the zios after a cursor the memory has forgotten.
-    pub fn forgotten(&self, cursor: u64) -> u64 {
-        self.recent.oldest().saturating_sub(cursor)
-    }
-
-    /// The zios after a cursor, with their own cursors and the names of their clients.
-    pub fn after(&self, cursor: u64) -> impl Iterator<Item = (u64, &FinishedZio, &str)> {
-        self.recent.after(cursor)
-    }
-
-    /// No zio from this second on was forgotten.
-    pub fn zios_since(&self) -> u64 {
-        self.recent.since()
-    }
-
-    /// How much memory the remembered zios take at most.
-    pub(super) fn remembers_bytes(&self) -> u64 {
-        self.recent.bytes_max()
-    }
-
-    /// Begins a copy of the remembered zios that ended in these seconds.
-    pub(crate) fn begin_copy(&self, seconds: &Range<u64>) -> Copied {
-        self.recent.begin_copy(seconds)
-    }
-
-    /// Copies the remembered zios that ended in these seconds and that the caller wants. One call examines at
-    /// most `part` zios. Returns true when the last zio has been copied.
-    pub(crate) fn copy(
-        &self,
-        copied: &mut Copied,
-        seconds: &Range<u64>,
-        part: usize,
-        wants: impl Fn(&FinishedZio) -> bool,
-    ) -> bool {
-        self.recent.copy(copied, seconds, part, wants)
-    }
-
-    #[cfg(test)]
-    pub(super) fn names(&self) -> usize {
-        self.recent.names()
+    /// The remembered zios.
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.recent
     }
 }
 

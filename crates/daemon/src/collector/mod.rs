@@ -79,7 +79,7 @@ impl Collector {
 
     /// How much memory the remembered zios take at most.
     pub(crate) fn remembers_bytes(&self) -> u64 {
-        self.shared.lock().collected.remembers_bytes()
+        self.shared.lock().collected.recent().bytes_max()
     }
 
     /// Runs `look` on everything that the shards have sent. `drops` has the latest counts of dropped events

@@ -41,7 +41,7 @@ struct Begun {
 /// A zio's cursor is the number of zios that were added before the zio. A reader continues from its last
 /// cursor, and can find out how many zios it has missed.
 #[derive(Debug)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     zios: VecDeque<Kept>,
     most: usize,
     /// How many zios were added since the start.
@@ -123,17 +123,17 @@ impl Recent {
     }
 
     /// No zio from this second on was forgotten.
-    pub(super) fn since(&self) -> u64 {
+    pub(crate) fn since(&self) -> u64 {
         self.since
     }
 
     /// How much memory the zios take at most.
-    pub(super) fn bytes_max(&self) -> u64 {
+    pub(crate) fn bytes_max(&self) -> u64 {
         (self.most * size_of::<Kept>()) as u64
     }
 
     /// Begins a copy of the zios that ended in these seconds.
-    pub(super) fn begin_copy(&self, seconds: &Range<u64>) -> Copied {
+    pub(crate) fn begin_copy(&self, seconds: &Range<u64>) -> Copied {
         let next = self.cursor_of(seconds.start);
         Copied {
             next,
@@ -144,7 +144,7 @@ impl Recent {
 
     /// Copies the zios that ended in these seconds and that the caller wants. One call examines at most
     /// `part` zios. Returns true when the last zio has been copied.
-    pub(super) fn copy(
+    pub(crate) fn copy(
         &self,
         copied: &mut Copied,
         seconds: &Range<u64>,
@@ -206,17 +206,22 @@ impl Recent {
     }
 
     /// The cursor after the last zio.
-    pub(super) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.come
     }
 
     /// The cursor of the oldest zio in memory.
-    pub(super) fn oldest(&self) -> u64 {
+    fn oldest(&self) -> u64 {
         self.come - self.zios.len() as u64
     }
 
+    /// How many of the zios after a cursor the memory has forgotten.
+    pub(crate) fn forgotten(&self, cursor: u64) -> u64 {
+        self.oldest().saturating_sub(cursor)
+    }
+
     /// The zios after a cursor, with their own cursors and the names of their clients.
-    pub(super) fn after(&self, cursor: u64) -> impl Iterator<Item = (u64, &FinishedZio, &str)> {
+    pub(crate) fn after(&self, cursor: u64) -> impl Iterator<Item = (u64, &FinishedZio, &str)> {
         let first = cursor.max(self.oldest()).min(self.come);
         let skipped = (first - self.oldest()) as usize;
         let zios = self.zios.range(skipped..).zip(first..);

@@ -11,7 +11,7 @@ use super::tally::Brief;
 
 /// The I/O of one client with one operation on one device, in one second, minute or hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecondCell {
+pub(crate) struct SecondCell {
     pub device: DeviceId,
     pub client: Arc<str>,
     pub op: Op,
@@ -67,7 +67,7 @@ pub(crate) struct Steps {
 
 /// The memories of seconds, minutes and hours.
 #[derive(Debug)]
-pub(super) struct Seconds([Steps; 3]);
+pub(crate) struct Seconds([Steps; 3]);
 
 impl Default for Seconds {
     fn default() -> Seconds {
@@ -85,17 +85,17 @@ impl Seconds {
     }
 
     /// The memories of seconds, minutes and hours, the finest first.
-    pub(super) fn levels(&self) -> &[Steps; 3] {
+    pub(crate) fn levels(&self) -> &[Steps; 3] {
         &self.0
     }
 
     /// The memory of seconds has all I/O from this second on.
-    pub(super) fn since(&self) -> u64 {
+    pub(crate) fn since(&self) -> u64 {
         self.0[0].since()
     }
 
     /// The seconds with I/O, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
         self.0[0].iter()
     }
 }

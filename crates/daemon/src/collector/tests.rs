@@ -213,7 +213,7 @@ proptest! {
             expected.entry(key).or_default().push(zio);
         }
         let mut told = BTreeMap::new();
-        for (second, cells) in collected.seconds() {
+        for (second, cells) in collected.seconds().iter() {
             for cell in cells.iter() {
                 let key = (second, cell.device, cell.client.to_string(), cell.op);
                 prop_assert!(told.insert(key, cell.tally.clone()).is_none());
@@ -223,7 +223,7 @@ proptest! {
         let expected: BTreeMap<_, Brief> =
             expected.into_iter().map(|(key, zios)| (key, brief(&zios))).collect();
         prop_assert_eq!(told, expected);
-        let numbers: Vec<u64> = collected.seconds().map(|(number, _)| number).collect();
+        let numbers: Vec<u64> = collected.seconds().iter().map(|(number, _)| number).collect();
         prop_assert!(numbers.is_sorted());
     }
 
@@ -236,10 +236,10 @@ proptest! {
         let mut collected = Collected::new(DEVICES.into(), room * KEPT_BYTES).unwrap();
         let all = play(&happenings, &mut collected);
         let come = all.len() as u64;
-        prop_assert_eq!(collected.now(), come);
+        prop_assert_eq!(collected.recent().now(), come);
         let oldest = come.saturating_sub(room);
-        prop_assert_eq!(collected.forgotten(cursor), oldest.saturating_sub(cursor));
-        let told: Vec<_> = collected.after(cursor)
+        prop_assert_eq!(collected.recent().forgotten(cursor), oldest.saturating_sub(cursor));
+        let told: Vec<_> = collected.recent().after(cursor)
             .map(|(at, zio, name)| (at, *zio, name.to_owned()))
             .collect();
         let expected: Vec<_> = (0..).zip(all)
@@ -264,8 +264,8 @@ proptest! {
         let seconds = from..from + length;
         let second = |zio: &FinishedZio| zio.ended().as_nanos() / SECOND_NS;
         let is_read = |zio: &FinishedZio| zio.op == Op::Read;
-        let mut copied = collected.begin_copy(&seconds);
-        while !collected.copy(&mut copied, &seconds, part, is_read) {}
+        let mut copied = collected.recent().begin_copy(&seconds);
+        while !collected.recent().copy(&mut copied, &seconds, part, is_read) {}
         let told: Vec<(FinishedZio, String)> = copied.zios.iter().map(|kept| {
             let name = copied.name_of(kept.client).map_or("other", |name| name);
             (kept.zio, name.to_owned())
@@ -277,7 +277,7 @@ proptest! {
             .collect();
         prop_assert_eq!(told, expected);
         let since = forgotten.iter().map(|(zio, _)| second(zio) + 1).max();
-        prop_assert_eq!(collected.zios_since(), since.unwrap_or(0));
+        prop_assert_eq!(collected.recent().since(), since.unwrap_or(0));
     }
 }
 
@@ -337,9 +337,17 @@ fn names_that_nobody_has_any_more_are_forgotten() {
         join(&mut collected, 0, &client.to_string());
         collected.take(&zio(0, 0));
     }
-    assert!(collected.names() <= 1_024, "{}", collected.names());
+    assert!(
+        collected.recent().names() <= 1_024,
+        "{}",
+        collected.recent().names()
+    );
     collected.take(&zio(0, 1));
-    let names: Vec<&str> = collected.after(0).map(|(_, _, name)| name).collect();
+    let names: Vec<&str> = collected
+        .recent()
+        .after(0)
+        .map(|(_, _, name)| name)
+        .collect();
     assert_eq!((names[0], names[9]), ("9991", "stays"));
 }
 
@@ -352,7 +360,11 @@ fn an_hour_is_remembered_and_no_more() {
     // The collector has already forgotten the second of this zio.
     collected.take(&zio(3, 0));
     collected.settle();
-    let numbers: Vec<u64> = collected.seconds().map(|(number, _)| number).collect();
+    let numbers: Vec<u64> = collected
+        .seconds()
+        .iter()
+        .map(|(number, _)| number)
+        .collect();
     assert_eq!(
         numbers,
         (10_000 - SECONDS as u64..10_000).collect::<Vec<_>>()
@@ -386,5 +398,5 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
         collected.parts(DeviceId(0)).count(),
         (64 + 10) * Op::ALL.len()
     );
-    assert_eq!(collected.seconds().count(), 1);
+    assert_eq!(collected.seconds().iter().count(), 1);
 }

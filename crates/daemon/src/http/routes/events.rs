@@ -130,12 +130,12 @@ struct Search {
 impl Search {
     /// Searches the next part. Returns true if the search is over.
     fn go_on(&mut self, view: &View<'_>) -> bool {
-        let collected = view.collected;
-        let end = *self.end.get_or_insert(collected.now());
+        let recent = view.collected.recent();
+        let end = *self.end.get_or_insert(recent.now());
         let from = self.found.next.min(end);
-        self.found.forgotten += collected.forgotten(from).min(end - from);
+        self.found.forgotten += recent.forgotten(from).min(end - from);
         self.found.dropped = view.dropped(self.device);
-        let part = collected.after(from).take(PART);
+        let part = recent.after(from).take(PART);
         for (cursor, zio, client) in part.take_while(|(cursor, ..)| *cursor < end) {
             if let Some(io) = self.wanted(zio, client) {
                 if self.found.zios.len() == self.limit {

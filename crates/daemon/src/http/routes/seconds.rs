@@ -94,7 +94,7 @@ impl Scope {
 impl Seen {
     /// Takes the running second, and the oldest of the others that fit into an answer.
     fn of(view: &View<'_>, scope: &Scope) -> Seen {
-        let asked = view.collected.seconds();
+        let asked = view.collected.seconds().iter();
         let asked: Vec<_> = asked.filter(|(number, _)| scope.has(*number)).collect();
         let converted = |cells| converted_bytes(cells, scope.device);
         let sizes = asked
@@ -107,7 +107,7 @@ impl Seen {
         let dropped = view.dropped_by_second(scope.device);
         let dropped = dropped.filter(|(number, _)| scope.has(*number) && is_here(*number));
         Seen {
-            since_ns: view.collected.since() * SECOND_NS,
+            since_ns: view.collected.seconds().since() * SECOND_NS,
             bytes: seconds.iter().map(|(_, cells)| converted(cells)).sum(),
             seconds,
             dropped: dropped.collect(),

@@ -40,7 +40,8 @@ impl CopiedIos {
         let wants = |zio: &FinishedZio| {
             zio.is_of_volume() == is_volume && device.is_none_or(|device| device == zio.device)
         };
-        let mut copied = daemon.collected(|view| view.collected.begin_copy(&wanted.seconds));
+        let mut copied =
+            daemon.collected(|view| view.collected.recent().begin_copy(&wanted.seconds));
         making.copy(copied.bytes_max()).await?;
         // No part of the memory is touched before it is filled, and the copy never moves.
         let room = copied.zios.try_reserve_exact(copied.zios_max());
@@ -50,9 +51,9 @@ impl CopiedIos {
         })?;
         loop {
             let (is_over, since) = daemon.collected(|view| {
-                let collected = view.collected;
-                let is_over = collected.copy(&mut copied, &wanted.seconds, PART, wants);
-                (is_over, collected.zios_since())
+                let recent = view.collected.recent();
+                let is_over = recent.copy(&mut copied, &wanted.seconds, PART, wants);
+                (is_over, recent.since())
             });
             if is_over {
                 return Ok(CopiedIos {

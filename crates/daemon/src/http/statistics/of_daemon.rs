@@ -85,8 +85,8 @@ impl StatisticSource for Arc<Daemon> {
         };
         self.collected(|view| {
             let collected = view.collected;
-            let steps = collected.levels().iter().map(said).collect();
-            (steps, collected.zios_since())
+            let steps = collected.seconds().levels().iter().map(said).collect();
+            (steps, collected.recent().since())
         })
     }
 

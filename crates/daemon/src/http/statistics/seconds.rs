@@ -33,7 +33,8 @@ pub(super) async fn count(
     interval: &Interval,
     making: &mut AnswerBuilder,
 ) -> Result<Counted, Refusal> {
-    let (since, seconds) = daemon.collected(|view| steps(view.collected.levels(), interval));
+    let (since, seconds) =
+        daemon.collected(|view| steps(view.collected.seconds().levels(), interval));
     making.charge(seconds.iter().map(|(_, cells)| bytes_of(cells)).sum())?;
     let (daemon, statistic, interval) = (Arc::clone(daemon), statistic.clone(), interval.clone());
     let counted =
