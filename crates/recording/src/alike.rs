@@ -7,7 +7,8 @@ use dashpot_observe::Fact;
 use foldhash::fast::RandomState;
 
 use crate::block::Block;
-use crate::ios::{NAMES, Recorded, column, set_numbers};
+use crate::ios::{IOS, Recorded, column, set_numbers};
+use crate::table::Cell;
 
 /// The shapes of the rows of a block. Rows of one shape have the same names. The struct keeps its memory for
 /// the next block.
@@ -35,9 +36,8 @@ impl Shapes {
         self.of_rows.clear();
         self.count = 1;
         let is_all = rows.len() == block.rows;
-        let names = || Fact::ALL.iter().filter(|fact| fact.is_name());
-        let words = names().filter(|fact| fact.is_word());
-        for column in NAMES.into_iter().chain(words.map(|fact| column::of(*fact))) {
+        let columns = IOS.columns.iter().enumerate();
+        for (column, _) in columns.filter(|(_, column)| column.cell == Cell::Text) {
             let Some(texts) = block.texts(column).filter(|texts| texts.distinct() > 1) else {
                 continue;
             };
@@ -51,7 +51,8 @@ impl Shapes {
             let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
             self.refine(2, rows.iter().map(is_fua));
         }
-        for flag in names().filter(|fact| !fact.is_word()) {
+        let flags = Fact::ALL.iter();
+        for flag in flags.filter(|fact| fact.is_name() && !fact.is_word()) {
             let column = column::of(*flag);
             if block.has_two(column) || block.has_nulls(column) {
                 let state = |row: &usize| match block.int(column, *row) {

@@ -136,19 +136,6 @@ pub struct Recorded {
     pub is_in_flight: bool,
 }
 
-/// The columns whose values are names, beside those of facts.
-pub(crate) const NAMES: [usize; 9] = [
-    column::LAYER,
-    column::DEVICE,
-    column::OP,
-    column::RWBS,
-    column::OUTCOME,
-    column::CLIENT,
-    column::PROCESS,
-    column::THREAD,
-    column::CGROUP,
-];
-
 impl Recorded {
     /// The I/O of a row, with the facts whose columns the block has.
     pub(crate) fn of_row(block: &Block, row: usize) -> Recorded {

@@ -9,7 +9,7 @@ use dashpot_api::ZioWaits;
 use dashpot_cli::reports::{IoArgs, LayerArgs};
 use dashpot_engine::{Duration, OpSet, Waits};
 use dashpot_observe::{
-    FinishedIo, IoWaits, Knows, Layer, Question, Schedule, Seen, Subject, Thread, Wanted,
+    Dimension, FinishedIo, IoWaits, Knows, Layer, Question, Schedule, Seen, Subject, Thread, Wanted,
 };
 use dashpot_rules::{
     ParseError, nice_number, parse_duration, parse_ops, parse_span, short_time, visible,
@@ -174,13 +174,13 @@ impl SnoopReport {
     /// A table with the columns that suit the report and the I/Os seen so far.
     fn table_of(&self, ios: &[FinishedIo], surface: &Surface) -> Table {
         let waits = || match &self.lines {
-            Lines::OfThePast => Wait::of_ios(ios),
-            _ => Wait::of_lone_disks(),
+            Lines::OfThePast => waits_of(ios),
+            _ => waits_of_lone_disks(),
         };
         let columns = match &self.lines {
             Lines::OfKernel(_) => of_kernel(self.wide),
             Lines::OfCalls(_) => of_calls(self.wide),
-            _ => of_zios(&waits(), self.wide),
+            _ => of_zios(waits(), self.wide),
         };
         let names: Vec<&str> = match &self.lines {
             Lines::OfDisks(names) | Lines::OfKernel(names) | Lines::OfCalls(names) => {
@@ -302,61 +302,40 @@ impl Page for Missed {
     }
 }
 
-/// A wait: its title, and the function that gives its time for a zio.
-#[derive(Clone, Copy)]
-struct Wait(&'static str, fn(&Waits) -> Duration);
-
-/// The waits, in the order in which a zio goes through them.
-const WAITS: [Wait; 8] = [
-    Wait("RECV", |waits| waits.recv),
-    Wait("THROTTLE", |waits| waits.throttle),
-    Wait("QUEUE", |waits| waits.queue),
-    Wait("SUSPEND", |waits| waits.suspend),
-    Wait("STORE", |waits| waits.store),
-    Wait("HOLD", |waits| waits.hold),
-    Wait(LATE, |waits| waits.lateness),
-    Wait("REPLY", |waits| waits.reply),
-];
-const LATE: &str = "LATE";
-/// The waits of zios on disks outside of pools.
-const OF_LONE_DISKS: [&str; 6] = ["RECV", "SUSPEND", "STORE", "HOLD", LATE, "REPLY"];
-
-impl Wait {
-    /// The waits that zios on disks outside of pools can have.
-    fn of_lone_disks() -> Vec<Wait> {
-        let waits = WAITS.into_iter();
-        waits
-            .filter(|wait| OF_LONE_DISKS.contains(&wait.0))
-            .collect()
-    }
-
-    /// The waits that any of these I/Os had.
-    fn of_ios(ios: &[FinishedIo]) -> Vec<Wait> {
-        let is_met = |wait: &Wait| ios.iter().any(|io| wait.of(io) > Duration::ZERO);
-        WAITS.into_iter().filter(is_met).collect()
-    }
-
-    fn of(self, io: &FinishedIo) -> Duration {
-        self.1(&waits(io))
-    }
-
-    /// The column of the wait. If a zio did not wait, the cell is a dash, so that actual waits stand out.
-    fn column(self) -> Column {
-        Column::right(self.0, LATENCY_WIDTH, move |io| match self.of(io) {
-            Duration::ZERO => "-".to_owned(),
-            time => short_time(time.as_nanos()),
-        })
-    }
+/// The waits that zios on disks outside of pools can have.
+fn waits_of_lone_disks() -> Vec<Dimension> {
+    let of_pools = |wait: &Dimension| matches!(wait, Dimension::Throttle | Dimension::Queue);
+    let waits = Dimension::WAITS.into_iter();
+    waits.filter(|wait| !of_pools(wait)).collect()
 }
 
-fn of_zios(waits: &[Wait], wide: bool) -> Vec<Column> {
+/// The waits that any of these I/Os had.
+fn waits_of(ios: &[FinishedIo]) -> Vec<Dimension> {
+    let is_met = |wait: &Dimension| ios.iter().any(|io| waited_ns(*wait, io) > 0);
+    Dimension::WAITS.into_iter().filter(is_met).collect()
+}
+
+fn waited_ns(wait: Dimension, io: &FinishedIo) -> u64 {
+    wait.number(io).unwrap_or(0)
+}
+
+/// The column of a wait. If a zio did not wait, the cell is a dash, so that actual waits stand out.
+fn waited(wait: Dimension) -> Column {
+    let title = wait.word().to_uppercase();
+    Column::right(&title, LATENCY_WIDTH, move |io| match waited_ns(wait, io) {
+        0 => "-".to_owned(),
+        ns => short_time(ns),
+    })
+}
+
+fn of_zios(waits: Vec<Dimension>, wide: bool) -> Vec<Column> {
     let mut columns = vec![Column::left("OP", OP_WIDTH, op)];
     if wide {
         columns.push(offset());
     }
     columns.extend([size(), total()]);
     if wide {
-        columns.extend(waits.iter().map(|wait| wait.column()));
+        columns.extend(waits.into_iter().map(waited));
     } else {
         columns.push(Column::left("MOSTLY", MOSTLY_WIDTH, longest_wait));
     }
@@ -455,14 +434,13 @@ fn op(io: &FinishedIo) -> String {
 /// The name of a zio's longest wait. If no rule held the zio, its `lateness` is shown as a wait for the
 /// shard.
 fn longest_wait(io: &FinishedIo) -> String {
-    let longest = WAITS.iter().max_by_key(|wait| wait.of(io));
-    let longest = longest.filter(|wait| wait.of(io) > Duration::ZERO);
-    let title = match longest {
-        None => "-",
-        Some(Wait(LATE, _)) if waits(io).hold == Duration::ZERO => "SHARD",
-        Some(Wait(title, _)) => title,
-    };
-    title.to_owned()
+    let waits = Dimension::WAITS.into_iter();
+    let longest = waits.max_by_key(|wait| waited_ns(*wait, io));
+    match longest.filter(|wait| waited_ns(*wait, io) > 0) {
+        None => "-".to_owned(),
+        Some(Dimension::Late) if waited_ns(Dimension::Hold, io) == 0 => "SHARD".to_owned(),
+        Some(wait) => wait.word().to_uppercase(),
+    }
 }
 
 fn rule(io: &FinishedIo) -> String {
@@ -475,11 +453,6 @@ fn rule(io: &FinishedIo) -> String {
 
 fn client(io: &FinishedIo) -> String {
     io.client().unwrap_or("-").to_owned()
-}
-
-/// The waits of a zio. For an I/O of the kernel, all of them are zero.
-fn waits(io: &FinishedIo) -> Waits {
-    io.waits.zio().copied().unwrap_or_default()
 }
 
 /// The time before the driver got the I/O, and the time for which the driver had it.
@@ -597,7 +570,7 @@ enum Side {
 
 /// A column, and the function that gives its word for an I/O.
 struct Column {
-    title: &'static str,
+    title: String,
     width: usize,
     side: Side,
     word: Word,
@@ -612,38 +585,26 @@ type Word = Box<dyn Fn(&FinishedIo) -> String>;
 struct Table(Vec<Column>);
 
 impl Column {
-    fn left(
-        title: &'static str,
-        width: usize,
-        word: impl Fn(&FinishedIo) -> String + 'static,
-    ) -> Column {
+    fn left(title: &str, width: usize, word: impl Fn(&FinishedIo) -> String + 'static) -> Column {
         Column::new(title, width, Side::Left, Box::new(word))
     }
 
     /// A column of names, which are shortened if the line has no room for them.
-    fn name(
-        title: &'static str,
-        width: usize,
-        word: impl Fn(&FinishedIo) -> String + 'static,
-    ) -> Column {
+    fn name(title: &str, width: usize, word: impl Fn(&FinishedIo) -> String + 'static) -> Column {
         Column {
             room: Some(Room::UNBOUNDED),
             ..Column::left(title, width, word)
         }
     }
 
-    fn right(
-        title: &'static str,
-        width: usize,
-        word: impl Fn(&FinishedIo) -> String + 'static,
-    ) -> Column {
+    fn right(title: &str, width: usize, word: impl Fn(&FinishedIo) -> String + 'static) -> Column {
         Column::new(title, width, Side::Right, Box::new(word))
     }
 
-    fn new(title: &'static str, width: usize, side: Side, word: Word) -> Column {
+    fn new(title: &str, width: usize, side: Side, word: Word) -> Column {
         Column {
-            title,
             width: width.max(title.len()),
+            title: title.to_owned(),
             side,
             word,
             room: None,
@@ -690,7 +651,7 @@ impl Table {
 
     /// The line of titles.
     fn header(&self) -> String {
-        self.joined(|column| column.pad(column.title))
+        self.joined(|column| column.pad(&column.title))
     }
 
     /// The line of an I/O.

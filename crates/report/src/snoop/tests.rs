@@ -5,7 +5,7 @@ use dashpot_observe::{Facts, FinishedIo, IoWaits, Kind, Layer, Thread, Who};
 use dashpot_text::table::Room;
 use expect_test::expect;
 
-use super::{Table, Wait, line as json_line, of_kernel, of_zios};
+use super::{Table, line as json_line, of_kernel, of_zios, waits_of, waits_of_lone_disks};
 
 const MS: u64 = 1_000_000;
 /// A terminal of 80 columns.
@@ -75,7 +75,7 @@ fn at(at_ns: u64, io: FinishedIo) -> FinishedIo {
 
 /// The table of zios that finish from now on.
 fn zios(names: &[&str], wide: bool, room: Room, zone_ns: i64) -> Table {
-    let columns = of_zios(&Wait::of_lone_disks(), wide);
+    let columns = of_zios(waits_of_lone_disks(), wide);
     Table::new(names.iter().copied(), columns, room, zone_ns)
 }
 
@@ -111,8 +111,12 @@ fn a_table_of_the_past_has_no_empty_waits() {
     let ios = [
         zio(Op::Write, 0, waits),
         zio(Op::Write, 4_096, Waits::default()),
-    ];
-    let columns = of_zios(&Wait::of_ios(&ios), true);
+    ]
+    .map(|zio| FinishedIo {
+        layer: Layer::Volume,
+        ..zio
+    });
+    let columns = of_zios(waits_of(&ios), true);
     let table = Table::new(["c1t1d0"].into_iter(), columns, Room::UNBOUNDED, 0);
     expect![[r#"
         TIME         DISK   OP            OFFSET  SIZE  TOTAL THROTTLE  STORE  RULE CLIENT            ERROR
