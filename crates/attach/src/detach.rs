@@ -45,11 +45,7 @@ pub fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
             all_done = false;
         }
     }
-    Ok(if all_done {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(!all_done)))
 }
 
 /// Detaches a node whose daemon is about to end, unless the user has detached it already. If rules still hold

@@ -34,11 +34,7 @@ pub(crate) fn clean() -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(if all_done {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(!all_done)))
 }
 
 /// Cleans up as far as possible, before a new attachment. Leaves alone each device that is in use and that

@@ -182,6 +182,13 @@ impl Daemon {
         index_of("disk", name, known.map(|info| info.name.as_str()))
     }
 
+    /// `volume` or `disk`: the kind of the device with this name.
+    fn what_is(&self, name: &str) -> &'static str {
+        let mut volumes = self.handle.volumes().iter();
+        let found = volumes.find(|volume| volume.name == name);
+        found.map_or("disk", |_| "volume")
+    }
+
     /// The index of the export with this name.
     fn export(&self, name: &str) -> Result<usize, Refusal> {
         let mut volumes = self.handle.volumes().iter();

@@ -73,14 +73,6 @@ impl Daemon {
         ))
     }
 
-    /// `volume` or `disk`: the kind of the device with this name.
-    pub(super) fn what_is(&self, name: &str) -> &'static str {
-        match self.volume(name) {
-            Ok(_) => "volume",
-            Err(_) => "disk",
-        }
-    }
-
     /// The id of a volume among all devices.
     pub fn device_of_volume(&self, volume: usize) -> DeviceId {
         self.handle.device_of_volume(volume)

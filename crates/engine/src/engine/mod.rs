@@ -216,10 +216,6 @@ impl Engine {
         self.disk(disk)?.suspended()
     }
 
-    fn disk(&self, disk: DiskId) -> Option<&Disk> {
-        self.disks.get(disk.0 as usize)
-    }
-
     fn route(&mut self, input: Input<'_>, actions: &mut Vec<Action>) {
         match input {
             Input::Submit(zio) => self.submit(zio, self.now, actions),
@@ -290,26 +286,6 @@ impl Engine {
         disk.submit(flight, &mut ctx);
     }
 
-    fn with_disk<T>(
-        &mut self,
-        disk: DiskId,
-        actions: &mut Vec<Action>,
-        act: impl FnOnce(&mut Disk, &mut Flights, &mut Context<'_>) -> T,
-    ) -> Option<T> {
-        let (zios, actions) = if *self.pooled.get(disk.0 as usize)? {
-            (&mut self.children, &mut self.child_actions)
-        } else {
-            (&mut self.alone, actions)
-        };
-        let mut ctx = Context {
-            now: self.now,
-            deadlines: &mut zios.deadlines,
-            actions,
-        };
-        let disk = self.disks.get_mut(disk.0 as usize)?;
-        Some(act(disk, &mut zios.flights, &mut ctx))
-    }
-
     /// Calls `act` with a zio and its disk. `None` if no disk outside of a pool has this zio.
     #[inline]
     fn with_flight(
@@ -328,18 +304,6 @@ impl Engine {
         act(disk, flight, &mut ctx);
         self.alone.flights.remove_ended(zio);
         Some(())
-    }
-
-    fn zios(&self, disk: DiskId) -> &Zios {
-        if self.is_pooled(disk) {
-            &self.children
-        } else {
-            &self.alone
-        }
-    }
-
-    fn is_pooled(&self, disk: DiskId) -> bool {
-        self.pooled.get(disk.0 as usize) == Some(&true)
     }
 
     /// The earliest of all deadlines, or [`Instant::NEVER`].

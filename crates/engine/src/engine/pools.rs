@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use super::Engine;
+use super::{Engine, Zios};
 use crate::bytes::{Buf, Segment};
 use crate::command::Action;
 use crate::disk::{Context, Disk};
 use crate::event::{Device, Event};
-use crate::flight::Flight;
+use crate::flight::{Flight, Flights};
 use crate::pool::{
     Child, Ended, MirrorRecord, MirrorStart, Pool, PoolConfig, PoolError, PoolState, PoolStats,
     Step, Tunables, VolumeConfig, Work,
@@ -216,6 +216,45 @@ impl Engine {
     /// Takes the events of the zios that have finished since the last call.
     pub fn events(&mut self) -> impl ExactSizeIterator<Item = Event> + '_ {
         self.events.waiting.drain(..)
+    }
+}
+
+/// Tells disks in pools from the others.
+impl Engine {
+    pub(super) fn disk(&self, disk: DiskId) -> Option<&Disk> {
+        self.disks.get(disk.0 as usize)
+    }
+
+    pub(super) fn with_disk<T>(
+        &mut self,
+        disk: DiskId,
+        actions: &mut Vec<Action>,
+        act: impl FnOnce(&mut Disk, &mut Flights, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let (zios, actions) = if *self.pooled.get(disk.0 as usize)? {
+            (&mut self.children, &mut self.child_actions)
+        } else {
+            (&mut self.alone, actions)
+        };
+        let mut ctx = Context {
+            now: self.now,
+            deadlines: &mut zios.deadlines,
+            actions,
+        };
+        let disk = self.disks.get_mut(disk.0 as usize)?;
+        Some(act(disk, &mut zios.flights, &mut ctx))
+    }
+
+    pub(super) fn zios(&self, disk: DiskId) -> &Zios {
+        if self.is_pooled(disk) {
+            &self.children
+        } else {
+            &self.alone
+        }
+    }
+
+    pub(super) fn is_pooled(&self, disk: DiskId) -> bool {
+        self.pooled.get(disk.0 as usize) == Some(&true)
     }
 }
 
