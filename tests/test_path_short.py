@@ -1,11 +1,14 @@
 """Path disks: reads and writes that move fewer bytes than the program has asked for, without an error."""
 
 import json
+import os
+import pathlib
+import re
 import sqlite3
 
 import pytest
-from conftest import BINARY, run
-from test_path import PYTHON, path_run, places  # noqa: F401
+from conftest import BINARY, open_to_all, run
+from test_path import POSTGRES, PYTHON, path_run, places  # noqa: F401
 from test_path_types import listed
 
 DATA = bytes(i * 7 % 251 for i in range(8192))
@@ -174,3 +177,55 @@ def test_what_short_cannot_have_is_refused(places):  # noqa: F811
     ]:
         done = run(BINARY, "run", "-d", disk, "-r", rule, "--", "true", code=None)
         assert done.returncode != 0 and message in done.stderr, done.stderr
+
+
+# A write of a table that is short, and then a read, are errors of the query; the log goes on where a write ended.
+CLUSTER = """
+set -eu
+cd "$1"
+ask() { psql -At -h "$PWD" -c "$1" postgres; }
+start() { pg_ctl -D data -w -o "-k $PWD -h ''" -l log start >>pg_ctl.log; }
+start
+ask 'create table t as select generate_series(1, 1000) as a'
+"$DASHPOT" inject data --short -T write --name writes >&2
+! ask "insert into t select generate_series(1001, 20000)" 2>write
+"$DASHPOT" clear all >&2
+ask 'select count(*) from t'
+pg_ctl -D data -m fast stop >>pg_ctl.log
+start
+ask 'select 1'
+"$DASHPOT" inject data --short -T read --name reads >&2
+! ask 'select count(*) from t' 2>read
+"$DASHPOT" clear all >&2
+"$DASHPOT" inject wal --short -T write --name log >&2
+ask 'insert into t select generate_series(1001, 1500)'
+"$DASHPOT" list --json >rules.json
+pg_ctl -D data -m immediate stop >>pg_ctl.log
+"$DASHPOT" clear all >&2
+start
+ask 'select count(*) from t'
+pg_ctl -D data -m fast stop >>pg_ctl.log
+"""
+
+
+@pytest.mark.skipif(not POSTGRES or os.geteuid() != 0, reason="postgresql is missing, or this is not root")
+def test_postgresql_fails_queries_and_finishes_its_log(tmp_path):
+    open_to_all(tmp_path)
+    copy = tmp_path / "dashpot"
+    copy.write_bytes(pathlib.Path(BINARY).read_bytes())
+    copy.chmod(0o755)
+    user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"]
+    env = {"PATH": f"{POSTGRES[-1]}:{os.environ['PATH']}", "DASHPOT": str(copy), "TMPDIR": str(tmp_path)}
+    run(*user, "sh", "-c", f"cd {tmp_path} && initdb -D data >/dev/null 2>&1", env=env)
+    disks = [
+        f"{name}=path:{tmp_path}/data/{place},types=read,write" for name, place in [("data", "base"), ("wal", "pg_wal")]
+    ]
+    words = [word for disk in disks for word in ("-d", disk)]
+    done = run(*user, copy, "run", *words, "--", "sh", "-c", CLUSTER, "sh", tmp_path, env=env)
+    assert [line for line in done.stdout.splitlines() if line.isdigit()] == ["1000", "1", "1500"]
+    assert "wrote only" in (tmp_path / "write").read_text()
+    assert re.search(
+        "read only [0-9]+ of 8192 bytes|could not read file .*: read [0-9]+ of 512", (tmp_path / "read").read_text()
+    )
+    (log,) = json.loads((tmp_path / "rules.json").read_text())
+    assert log["damaged"] > 0, log
