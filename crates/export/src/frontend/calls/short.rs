@@ -115,6 +115,10 @@ impl Transfer {
         if FileType::from_raw_mode(status.stx_mode.into()) != FileType::RegularFile {
             return Err(Errno::OPNOTSUPP);
         }
+        // The kernel takes these bits away when a user writes, but not when root does.
+        if self.moves == Moves::Out && u32::from(status.stx_mode) & SET_ID != 0 {
+            return Err(Errno::PERM);
+        }
         let there = match self.moves {
             Moves::In => {
                 let at = self.offset.map_or_else(|| tell(file), Ok)?;
@@ -207,6 +211,8 @@ fn block(status: &Statx) -> u64 {
     }
 }
 
+/// `S_ISUID` and `S_ISGID`.
+const SET_ID: u32 = 0o6000;
 /// The largest number of buffers that the kernel takes in one call.
 const BUFFERS_MAX: u64 = 1024;
 /// The longest buffer that is shortened. The sum of the lengths of all buffers of a call fits, too.
@@ -216,9 +222,9 @@ const SHORT_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::fs::{File, Permissions};
     use std::os::fd::AsRawFd;
-    use std::os::unix::fs::FileExt;
+    use std::os::unix::fs::{FileExt, PermissionsExt};
 
     use dashpot_engine::Random;
     use dashpot_sys::seccomp::{Call, CallId, Caller, SystemCall};
@@ -399,8 +405,13 @@ mod tests {
         ] {
             assert!(shorten(&call(it, arguments), 3, || true).is_err(), "{it:?}");
         }
-        // The call no longer waits.
+        // Root's write would leave the bit.
+        file.set_permissions(Permissions::from_mode(0o4755))
+            .unwrap();
         let write = call(SystemCall::Write, [descriptor, at, 100, 0, 0, 0]);
+        assert_eq!(shorten(&write, 3, || true), Err(Errno::PERM));
+        file.set_permissions(Permissions::from_mode(0o600)).unwrap();
+        // The call no longer waits.
         assert_eq!(shorten(&write, 3, || false), Err(Errno::SRCH));
         assert_eq!((tell(&file), content(&file)), (Ok(0), vec![1; 100]));
     }
