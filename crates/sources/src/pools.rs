@@ -7,7 +7,7 @@ use dashpot_api::{
     ClassLatency, LatencyHistogram, PoolLatency, PoolTraffic, STARTED_AGAIN, SizeHistogram,
     TrafficSum,
 };
-use dashpot_engine::histogram::{BadBucket, Histogram};
+use dashpot_engine::histogram::BadBucket;
 use dashpot_engine::pool::{Class, Traffic, TxgStats, VolumeTraffic};
 use dashpot_observe::{ClassInterval, PoolInterval};
 
@@ -81,11 +81,11 @@ fn class_interval(
 ) -> Result<ClassInterval, BadBucket> {
     let times = |of: fn(&ClassLatency) -> &LatencyHistogram| {
         let before = before.map(|before| of(before).histogram()).transpose()?;
-        Ok(difference(of(now).histogram()?, before))
+        Ok(of(now).histogram()?.since(&before.unwrap_or_default()))
     };
     let sizes = |of: fn(&ClassLatency) -> &SizeHistogram| {
         let before = before.map(|before| of(before).histogram()).transpose()?;
-        Ok(difference(of(now).histogram()?, before))
+        Ok(of(now).histogram()?.since(&before.unwrap_or_default()))
     };
     Ok(ClassInterval {
         class,
@@ -97,11 +97,4 @@ fn class_interval(
         alone: sizes(|class| &class.alone)?,
         joined: sizes(|class| &class.joined)?,
     })
-}
-
-fn difference(later: Histogram, earlier: Option<Histogram>) -> Histogram {
-    match earlier {
-        Some(earlier) => later.since(&earlier),
-        None => later,
-    }
 }

@@ -138,6 +138,12 @@ proptest! {
     }
 
     #[test]
+    fn the_interval_since_the_beginning_is_the_whole(values in list_of(latency(), 0..200)) {
+        let whole = recorded(&values);
+        prop_assert_eq!(whole.since(&Histogram::default()), whole);
+    }
+
+    #[test]
     fn an_interval_is_what_was_recorded_in_it(
         before in list_of(latency(), 0..50),
         after in list_of(latency(), 0..50),

@@ -235,11 +235,8 @@ fn add(all: &mut ClassInterval, later: &ClassStats, earlier: &ClassStats) {
 }
 
 fn difference(later: Option<&Histogram>, earlier: Option<&Histogram>) -> Histogram {
-    match (later, earlier) {
-        (Some(later), Some(earlier)) => later.since(earlier),
-        (Some(later), None) => later.clone(),
-        (None, _) => Histogram::default(),
-    }
+    let empty = Histogram::default();
+    later.unwrap_or(&empty).since(earlier.unwrap_or(&empty))
 }
 
 fn span(later: Instant, earlier: Instant) -> Duration {
