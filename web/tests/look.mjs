@@ -274,6 +274,10 @@ const scenarios = {
       .nth(1)
       .waitFor();
     assert.equal(await page.getByRole("button", { name: /^Clear rule/ }).count(), 2, "one rule is the daemon's, one is new");
+    // The rule that came over TCP has a lease, and that of the command line has none.
+    await page.getByText("its lease lapses in").waitFor();
+    await page.getByRole("button", { name: /^Renew rule/ }).click();
+    await page.getByText("is renewed").waitFor();
     await page.getByRole("link", { name: "Worksheet" }).click();
     await page.locator(".bracket.rule.open[title*='50ms']").waitFor();
     await page.waitForFunction(() =>

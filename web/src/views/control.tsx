@@ -132,7 +132,17 @@ function DiskRow({
             <small>
               {rule.state}, {thousands(rule.held)} held of {thousands(rule.matched)}
               {rule.why_nothing ? `; ${rule.why_nothing}` : ""}
+              {rule.lapses_in_ns == null ? "" : `; its lease lapses in ${lasting(rule.lapses_in_ns)}`}
             </small>
+            {rule.lapses_in_ns == null ? null : (
+              <button
+                class="link"
+                aria-label={`Renew rule ${rule.id}`}
+                onClick={() => void send("POST", `/v1/rules/${rule.id}/renew`, {}, `The lease of rule ${rule.id} is renewed.`)}
+              >
+                Renew
+              </button>
+            )}
             <button class="link" aria-label={`Change rule ${rule.id}`} onClick={() => choose(rule)}>
               Change
             </button>
