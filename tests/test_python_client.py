@@ -50,6 +50,21 @@ def gone(pid):
         return True
 
 
+def test_a_scenario_runs_for_its_block(d, directory):
+    with d["db"].scenario("brown-out", speed=100) as scenario:
+        assert [rule["rule"] for rule in d.rules()] == ["-D 5ms~2ms --bandwidth 200M -T read,write,flush"]
+        assert scenario.state()["state"] == "running"
+    assert d.rules() == [] and scenario.state()["state"] == "stopped"
+    file = directory / "s.toml"
+    taken = 'format = 1\nabout = "x"\n[[step]]\nafter = "1ms"\ninject = "-D 1ms --name taken"\n'
+    file.write_text(taken)
+    d["db"].inject("-D 1ms", name="taken")
+    with pytest.raises(dashpot.DashpotError, match="the name 'taken' is taken"), d["db"].scenario(file) as scenario:
+        eventually(lambda: scenario.state()["state"] == "failed", "a step that fails")
+    with pytest.raises(dashpot.DashpotError, match="no scenario 'brownout': did you mean 'brown-out'"):
+        d["db"].scenario("brownout").__enter__()
+
+
 def test_a_rule_is_armed_for_its_block(d):
     with d["db"].rule("-D 20ms -T flush", name="slow") as slow:
         client(d["db"]).flush()

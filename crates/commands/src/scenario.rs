@@ -51,7 +51,7 @@ fn run(client: &Client, args: &ScenarioRunArgs) -> anyhow::Result<ExitCode> {
     let text = read(&args.scenario)?;
     let request = RunScenario {
         name: args.scenario.clone(),
-        scenario: text,
+        scenario: Some(text),
         disks: args.disks.clone(),
         speed: args.speed.clone(),
     };

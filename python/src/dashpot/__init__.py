@@ -16,6 +16,7 @@ from ._disk import Disk, Suspended
 from ._errors import CheckFailed, DashpotError, NothingInjected, NotStarted
 from ._figures import InFlight, Latency, OpLatency, Summary
 from ._rule import Rule
+from ._scenario import Scenario
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "NothingInjected",
     "OpLatency",
     "Rule",
+    "Scenario",
     "Summary",
     "Suspended",
     "connect",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
-from typing import TYPE_CHECKING, Dict, List, Optional, Type
+from typing import TYPE_CHECKING, Dict, List, Optional, Type, Union
 
 from ._errors import DashpotError
 from ._figures import InFlight, Json, OpLatency
 from ._http import segment
 from ._rule import Rule
+from ._scenario import Scenario
 
 if TYPE_CHECKING:
     from ._daemon import Daemon
@@ -46,6 +48,10 @@ class Disk:
     def hang(self, words: str = "") -> Rule:
         """A rule that holds I/Os until the end of its `with` block: `disk.hang("-T write --first 1")`."""
         return self.rule(f"--hang {words}".rstrip())
+
+    def scenario(self, scenario: Union[str, os.PathLike[str]], *, speed: Optional[float] = None) -> Scenario:
+        """Rules in time, to be used in `with`: `disk.scenario("brown-out")`, or `disk.scenario(Path("my.toml"))`."""
+        return Scenario(self._daemon, self.name, scenario, speed)
 
     def inject(self, words: str, *, name: Optional[str] = None) -> List[int]:
         """Arms rules that stay until `clear` or `reset`, and returns their ids, as `dashpot inject` does."""

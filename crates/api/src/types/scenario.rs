@@ -9,8 +9,9 @@ use utoipa::ToSchema;
 pub struct RunScenario {
     /// The name under which the daemon lists the scenario.
     pub name: String,
-    /// The text of the scenario's file.
-    pub scenario: String,
+    /// The text of the scenario's file; null for the scenario of this name that dashpot comes with.
+    #[serde(default)]
+    pub scenario: Option<String>,
     /// The names of the disks.
     pub disks: Vec<String>,
     /// How many times as fast as written the steps come, from 0.001 to 1000; null for as written. The times in

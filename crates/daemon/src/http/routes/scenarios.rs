@@ -7,6 +7,7 @@ use axum::extract::State as AxumState;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dashpot_api::{Error, RunScenario, ScenarioRun};
+use dashpot_rules::scenario::{BUILT_IN, BuiltIn};
 use dashpot_rules::{Speed, parse_speed};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -72,6 +73,7 @@ pub(crate) async fn run(
             disks,
             ..
         } = request;
+        let text = text.map_or_else(|| built_in(&name), Ok)?;
         let run = begin(&daemon, &name, &text, &disks, speed).await?;
         let line = making.json(&scenario(&daemon, &run));
         Ok((Held::new(daemon, run), line?))
@@ -96,6 +98,15 @@ pub(crate) async fn stop(
 ) -> Result<Json<ScenarioRun>, Refusal> {
     let run = stop_run(&daemon, &disk, stopping.run).await?;
     Ok(Json(scenario(&daemon, &run)))
+}
+
+fn built_in(name: &str) -> Result<String, Refusal> {
+    let known = BuiltIn::find(name);
+    let known = known.map(|known| known.text.to_owned());
+    known.ok_or_else(|| {
+        let names = BUILT_IN.iter().map(|known| known.name);
+        Refusal::not_found("scenario", name, names)
+    })
 }
 
 /// More bytes than a run in an answer takes.
