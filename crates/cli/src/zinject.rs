@@ -17,7 +17,7 @@ dashpot zinject [--compat 2.3|2.4] [--json]
 zinject's own flags, after the long options:
   -d DEVICE    a disk, by name or GUID   -T TYPE   read, write, flush, trim, all
   -D MS:LANES  delay, whole milliseconds -f PCT    a share, 0.0001 to 100
-  -e ERROR     io (the store works first) or io-prefail
+  -e ERROR     io (the store works first), io-prefail, noop or corrupt
   -c ID|all    remove a handler, or all  -q        print only the new id
   -h           this help                 -F        accepted: nothing is retried
 POOL may be any word: a rule is for a disk alone. Without flags: list handlers.

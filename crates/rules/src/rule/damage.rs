@@ -55,7 +55,7 @@ fn parse_unit(text: &str) -> Result<u32, ParseError> {
 }
 
 /// The words of damage, which parse back to it.
-pub(super) fn damage_words(damage: Damage) -> String {
+pub(crate) fn damage_words(damage: Damage) -> String {
     let sized = |kind: &str, unit: u32| match unit {
         SECTOR => format!("--corrupt {kind}"),
         _ => format!("--corrupt {kind}:{unit}"),

@@ -14,6 +14,7 @@ use dashpot_engine::inject::{Effect, RuleSpec};
 
 pub use clients::ClientNames;
 pub use damage::damage_name;
+pub(crate) use damage::damage_words;
 pub use draft::RuleDraft;
 pub use option::{RULE_OPTIONS, RuleOption};
 pub use text::{parse_disk_injection, parse_injection};

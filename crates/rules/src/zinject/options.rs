@@ -1,6 +1,6 @@
 //! The values of zinject's options.
 
-use dashpot_engine::inject::LANES_MAX;
+use dashpot_engine::inject::{Damage, LANES_MAX};
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
 
 use super::refusal::Refusal;
@@ -87,7 +87,7 @@ pub enum IoType {
 }
 
 impl IoType {
-    const EVERY: [IoType; 5] = [
+    pub(super) const EVERY: [IoType; 5] = [
         IoType::Read,
         IoType::Write,
         IoType::Flush,
@@ -118,6 +118,14 @@ impl IoType {
                 data.union(IoType::Flush.ops()).union(IoType::Trim.ops())
             }
         }
+    }
+
+    /// The operations of this type that can be damaged so; `None` for none.
+    pub(super) fn damaged_ops(self, damage: Damage) -> Option<OpSet> {
+        let ops = Op::OF_BLOCKS.into_iter().map(OpSet::of);
+        let ops = ops.filter(|op| self.ops().meets(*op) && damage.ops().meets(*op));
+        let ops = ops.fold(OpSet::EMPTY, OpSet::union);
+        (ops != OpSet::EMPTY).then_some(ops)
     }
 
     /// The operations that a delay of this type affects: ZFS delays only reads and writes.
@@ -166,6 +174,10 @@ pub(super) enum DeviceError {
     Io,
     /// The store does no work.
     IoPrefail,
+    /// The I/O succeeds, and nothing is stored.
+    Noop,
+    /// One bit is wrong.
+    Corrupt,
 }
 
 /// Parses zinject's name for an error.
@@ -173,18 +185,19 @@ pub(super) fn parse_error(text: &str) -> Result<DeviceError, Refusal> {
     let reason = match text {
         "io" => return Ok(DeviceError::Io),
         "io-prefail" => return Ok(DeviceError::IoPrefail),
+        "noop" => return Ok(DeviceError::Noop),
+        "corrupt" => return Ok(DeviceError::Corrupt),
         "nxio" => "the disk would vanish, and NBD has no word for it",
         "checksum" | "decompress" | "decrypt" => "ZFS finds it above the device",
         "dtl" => "it is about ZFS's log of the writes that a disk missed",
-        "corrupt" | "noop" => "dashpot does not damage data",
         _ => {
             return Err(Refusal::usage(
                 1,
-                format!("invalid error type '{text}': give io or io-prefail"),
+                format!("invalid error type '{text}': give io, io-prefail, noop or corrupt"),
             ));
         }
     };
     Err(Refusal::failure(format!(
-        "error '{text}' cannot be injected into a block device: {reason}; give io or io-prefail"
+        "error '{text}' cannot be injected into a block device: {reason}; give io, io-prefail, noop or corrupt"
     )))
 }

@@ -1,7 +1,7 @@
 //! The request that a zinject command line makes, or why it is refused.
 
 use dashpot_engine::Errno;
-use dashpot_engine::inject::{Effect, RuleSpec};
+use dashpot_engine::inject::{Damage, Effect, RuleSpec};
 
 use super::getopt::{GetoptError, Words, getopt};
 use super::guid::Device;
@@ -10,6 +10,7 @@ use super::options::{
 };
 use super::refusal::Refusal;
 use crate::TypedRule;
+use crate::rule::damage_words;
 
 /// The list of letters that zinject itself passes to getopt (OpenZFS 2.4).
 const LETTERS: &str = "aA:b:C:d:D:E:f:Fg:qhIc:t:T:l:mr:s:e:uL:p:P:";
@@ -161,14 +162,32 @@ impl Options {
             (None, Some(_)) => parse_error("nxio")?,
             (None, None) => DeviceError::Io,
         };
-        let effect = Effect::Fail {
-            errno: Errno::Io,
-            work: error == DeviceError::Io,
-            delay: None,
+        let damage = match error {
+            DeviceError::Io | DeviceError::IoPrefail => {
+                let effect = Effect::Fail {
+                    errno: Errno::Io,
+                    work: error == DeviceError::Io,
+                    delay: None,
+                };
+                let ops = self.iotype.ops();
+                return Ok(RuleSpec {
+                    ops,
+                    ..RuleSpec::new(effect)
+                });
+            }
+            DeviceError::Noop => Damage::Drop,
+            DeviceError::Corrupt => Damage::Flip,
         };
+        let ops = self.iotype.damaged_ops(damage).ok_or_else(|| {
+            Refusal::failure(format!(
+                "{} cannot hit I/O of type '{}': noop is for write, trim or all, and corrupt for read, write or all",
+                damage_words(damage),
+                self.iotype.name()
+            ))
+        })?;
         Ok(RuleSpec {
-            ops: self.iotype.ops(),
-            ..RuleSpec::new(effect)
+            ops,
+            ..RuleSpec::new(Effect::Damage(damage))
         })
     }
 }

@@ -42,6 +42,12 @@ fn handlers_are_rules() {
             "-d c1t1d0 -F -e io-prefail -T flush tank",
             "-e EIO -T flush",
         ),
+        ("-d c1t1d0 -e noop tank", "--drop -T write,trim"),
+        ("-d c1t1d0 -e noop -T write tank", "--drop -T write"),
+        (
+            "-d c1t1d0 -e corrupt -T read tank",
+            "--corrupt flip -T read",
+        ),
     ] {
         let add = add(line);
         assert_eq!(add.rule.words, words, "{line}");
@@ -129,13 +135,18 @@ fn refusals_have_zinjects_exit_codes() {
         ("-d a -e ouch tank", 1, true, "invalid error type 'ouch'"),
         ("-d a -e nxio tank", 1, false, "error 'nxio'"),
         (
-            "-d a -e corrupt -T read -f 1 tank",
+            "-d a -e corrupt -T flush tank",
             1,
             false,
-            "error 'corrupt'",
+            "cannot hit I/O of type 'flush'",
+        ),
+        (
+            "-d a -e noop -T read tank",
+            1,
+            false,
+            "cannot hit I/O of type 'read'",
         ),
         ("-d a -e checksum tank", 1, false, "error 'checksum'"),
-        ("-d a -e noop tank", 1, false, "error 'noop'"),
         ("-d a -e dtl tank", 1, false, "error 'dtl'"),
         ("-d a tank", 1, false, "error 'nxio'"),
         (

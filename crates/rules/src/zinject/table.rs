@@ -1,7 +1,7 @@
 //! The output of zinject: tables of handlers, and the answers to adding and removing them.
 
 use dashpot_engine::Errno;
-use dashpot_engine::inject::{Count, Delay, Effect, Mode, RuleSpec, Service, When};
+use dashpot_engine::inject::{Count, Damage, Delay, Effect, Mode, RuleSpec, Service, When};
 use serde::Serialize;
 
 use super::options::IoType;
@@ -95,6 +95,21 @@ impl Fault {
                     iotype: t.name(),
                     error,
                 })
+            }
+            Effect::Damage(damage) => {
+                let error = match damage {
+                    Damage::Drop => "noop",
+                    Damage::Flip => "corrupt",
+                    _ => return None,
+                };
+                let of_type = |t: &IoType| t.damaged_ops(damage) == Some(spec.ops);
+                IoType::EVERY
+                    .into_iter()
+                    .rfind(of_type)
+                    .map(|t| Fault::Device {
+                        iotype: t.name(),
+                        error,
+                    })
             }
             _ => None,
         }
