@@ -104,25 +104,36 @@ impl Disk {
         self.injector.uncount_beaten(flight);
     }
 
-    /// Asks the store to work on a zio, unless the zio fails without that work. A zio that must book a transfer wakes at its target, even if the
-    /// store is not done by then, so that transfers are booked in the order of the targets.
+    /// Asks the store to work on a zio, unless the zio fails without that work. A zio that must book a transfer
+    /// wakes at its target, even if the store is not done by then, so that transfers are booked in the order of
+    /// the targets.
+    #[inline(always)]
     fn start(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         let meant = flight.hold_before.unwrap_or(flight.charged);
         flight.late_before = ctx.now.since(meant);
         if flight.skips_store {
-            flight.store_done = ctx.now;
-            self.complete(flight, flight.outcome, ctx);
-            return;
+            return self.skip_store(flight, ctx);
         }
         flight.state = State::Store;
         flight.started = ctx.now;
         if flight.owes_transfer() {
             flight.wake(flight.target, ctx.deadlines);
         }
+        let id = flight.zio.id;
         ctx.actions.push(match self.injector.damage_of(flight) {
-            Some(fault) => Action::StartDamaged(flight.zio.id, fault),
-            None => Action::Start(flight.zio.id),
+            None => Action::Start(id),
+            Some(fault) => Action::StartDamaged(id, fault),
         });
+    }
+
+    /// Completes a zio that fails without the store's work.
+    #[cold]
+    fn skip_store(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
+        if flight.hold_before.is_some() {
+            flight.started = ctx.now;
+        }
+        flight.store_done = ctx.now;
+        self.complete(flight, flight.outcome, ctx);
     }
 
     /// Takes the store's result for a zio.

@@ -45,15 +45,26 @@ impl Injector {
         let stops = &self.stops;
         let RuleCounts { stats, now } = self.rules[index].counts(booking.version);
         *now -= u64::from(decides(booking, flight));
-        match fate(booking, flight) {
-            Fate::Failed => stats.failed += 1,
-            Fate::Damaged => stats.damaged += 1,
-            Fate::Spared => stats.spared += 1,
-            Fate::Overrun => stats.overrun += 1,
-            Fate::Beaten => stats.count_beaten(winner_over(booking, flight)),
-            Fate::Held => stats.held += 1,
-        }
-        if was_held(booking, flight) && !flight.cut_short {
+        let is_held = match fate(booking, flight) {
+            Fate::Held => {
+                stats.held += 1;
+                true
+            }
+            Fate::Failed => {
+                stats.failed += 1;
+                was_held(booking, flight)
+            }
+            other => {
+                match other {
+                    Fate::Damaged => stats.damaged += 1,
+                    Fate::Spared => stats.spared += 1,
+                    Fate::Overrun => stats.overrun += 1,
+                    _ => stats.count_beaten(winner_over(booking, flight)),
+                }
+                false
+            }
+        };
+        if is_held && !flight.cut_short {
             let (late, ended) = lateness_of(booking, flight, offered);
             stats.count_hold(service, late, stops.explain(late, ended));
         }

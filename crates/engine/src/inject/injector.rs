@@ -59,12 +59,13 @@ impl Injector {
             && let Some(rule) = self.find_fault(now, flight, ops)
         {
             self.preempt(rule, now, flight, ops);
+            self.soonest.clear();
             self.fault(rule, flight);
         } else {
             self.choose(now, flight, ops);
-            for at in 0..self.soonest.len() {
-                self.book(self.soonest[at].rule, flight);
-            }
+        }
+        for at in 0..self.soonest.len() {
+            self.book(self.soonest[at].rule, flight);
         }
         self.schedule(flight);
     }
@@ -91,6 +92,7 @@ impl Injector {
         }
     }
 
+    #[cold]
     fn fault(&mut self, index: usize, flight: &mut Flight) {
         let rule = &self.rules[index];
         let Effect::Fail { errno, work, .. } = rule.spec.effect else {
@@ -101,7 +103,11 @@ impl Injector {
         flight.outcome = Err(errno);
         flight.skips_store = !work;
         if rule.spec.effect.delay().is_some() {
-            self.book(index, flight);
+            self.soonest.push(Candidate {
+                leader: rule.leader,
+                rule: index,
+                finish: flight.charged,
+            });
         } else {
             self.promise(index, flight, Kind::Fail, flight.charged, Duration::ZERO);
         }

@@ -179,8 +179,12 @@ impl Rule {
         self.spec.ops.meets(ops)
             && self.applies(now)
             && self.spec.range.is_none_or(|range| touches(range, zio, ops))
-            && self.spec.can_take(zio, is_half(zio, ops))
             && self.clients.is_none_or(|set| set.contains(zio.client))
+            && match self.spec.effect {
+                // What a FUA write stores is decided before the store works.
+                Effect::Damage(damage) => !is_half(zio, ops) && damage.can_hit(zio),
+                _ => true,
+            }
     }
 
     /// When a zio would be done if this rule held it from now on for the nominal service time.

@@ -8,7 +8,7 @@ use super::service::Service;
 use super::when::{CycleError, When};
 use crate::random::Ratio;
 use crate::time::Duration;
-use crate::zio::{Errno, OpSet, Zio};
+use crate::zio::{Errno, OpSet};
 
 /// The maximum number of lanes of one rule, which is zinject's limit.
 pub const LANES_MAX: u32 = 65_534;
@@ -210,15 +210,6 @@ impl RuleSpec {
             service: Service::Constant(service),
             lanes,
         }))
-    }
-
-    /// Whether the effect can be had on this zio. `is_half` says that the zio is the flush of a FUA write.
-    pub(crate) fn can_take(&self, zio: &Zio, is_half: bool) -> bool {
-        match self.effect {
-            // What a FUA write stores is decided before the store works.
-            Effect::Damage(damage) => !is_half && damage.can_hit(zio),
-            _ => true,
-        }
     }
 
     /// The maximum number of zios that the rule serves at a time; `None` for no maximum.

@@ -1,10 +1,10 @@
 //! Tests that the engine has separate counts for holds that ended late because the host had stopped the
 //! driver.
 
-use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
+use dashpot_engine::inject::{Count, Effect, GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
-    Action, ClientId, Command, CommandId, DiskConfig, Duration, Engine, Input, Instant, Op, Zio,
-    ZioId,
+    Action, ClientId, Command, CommandId, DiskConfig, Duration, Engine, Errno, Input, Instant, Op,
+    Zio, ZioId,
 };
 use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 
@@ -110,6 +110,47 @@ fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
         bench.step(360, Input::Tick);
         assert_eq!(bench.counted(360), (4, Some((50, 50))), "{mode:?}");
     }
+}
+
+#[test]
+fn only_the_rule_that_holds_a_zio_measures_the_hold() {
+    let mut bench = Bench::new(Mode::Floor);
+    let longer = RuleSpec::delay(Duration::from_nanos(2 * DELAY), None);
+    let effect = Effect::Fail {
+        errno: Errno::Io,
+        work: false,
+        delay: longer.effect.delay().cloned(),
+    };
+    let fail = RuleSpec {
+        count: Count::first(1),
+        ..RuleSpec::new(effect)
+    };
+    for (id, spec) in [(2, longer), (3, fail)] {
+        let inject = Command::Inject {
+            disk: DISK,
+            group: GroupId(id),
+            rules: vec![(RuleId(id), spec)],
+        };
+        bench.step(0, Input::Command(CommandId(id.into()), inject));
+    }
+    // The first zio fails after its delay, and the longer of the two other rules holds the second.
+    bench.submit(0, 0);
+    bench.submit(0, 1);
+    bench.step(3 * DELAY, Input::Tick);
+    let rules = bench.engine.rules(DISK, at(3 * DELAY));
+    let measured = rules.map(|rule| {
+        let stats = &rule.present.stats;
+        let late = stats
+            .holds
+            .lateness()
+            .map(|all| (all.count(), all.max().unwrap_or_default()));
+        (stats.held, stats.failed, stats.beaten, late)
+    });
+    let late = Some((1, DELAY));
+    assert_eq!(
+        measured.collect::<Vec<_>>(),
+        [(0, 0, 1, None), (1, 0, 0, late), (0, 1, 0, late)]
+    );
 }
 
 proptest! {
