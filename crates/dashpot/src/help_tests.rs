@@ -2,6 +2,8 @@ use clap::{CommandFactory, Parser};
 
 use super::{Cli, Command};
 
+use dashpot_rules::RULE_OPTIONS;
+
 const LINES_MAX: usize = 40;
 
 /// The words that name each command.
@@ -55,12 +57,12 @@ fn help(words: &str, flag: &str) -> String {
 
 fn check_help(words: &str, text: &str) {
     let lines: Vec<_> = text.lines().collect();
-    // The help of dashpot itself lists the commands, and may grow with their number.
-    let commands = Cli::command().get_subcommands().count();
-    let most = if words == "dashpot" {
-        commands + 20
-    } else {
-        LINES_MAX
+    // The help of dashpot itself lists the commands, and that of a rule all that a rule can say. They may grow with
+    // the number of these.
+    let most = match words {
+        "dashpot" => Cli::command().get_subcommands().count() + 20,
+        "dashpot inject" | "dashpot update" => RULE_OPTIONS.len() + 20,
+        _ => LINES_MAX,
     };
     assert!(
         lines.len() <= most,

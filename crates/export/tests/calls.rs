@@ -157,10 +157,8 @@ fn sync_rule(effect: Effect) -> RuleSpec {
 }
 
 fn delay(service: Duration) -> RuleSpec {
-    sync_rule(Effect::Delay(Delay {
-        service: Service::Constant(service),
-        lanes: None,
-    }))
+    let service = Service::Constant(service);
+    sync_rule(Effect::Delay(Delay::new(service, None)))
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::Duration;
-use dashpot_engine::inject::{Delay, LANES_MAX, QuantileTable, Service};
+use dashpot_engine::inject::{Delay, LANES_MAX, QuantileTable, Ramp, Service};
 
 use super::ParseError;
 use super::decimal::Decimal;
@@ -23,23 +23,37 @@ pub(crate) struct TypedDelay {
 /// Parses a service time, and lanes after a colon.
 pub(crate) fn parse_delay(text: &str) -> Result<TypedDelay, ParseError> {
     let Some((service, lanes)) = text.rsplit_once(':') else {
-        let (service, words) = parse_service(text)?;
-        let lanes = None;
-        return Ok(TypedDelay {
-            delay: Delay { service, lanes },
-            words,
-        });
+        return parse_hold(text, None);
     };
     if Decimal::parse(service).is_some() {
         return Err(ParseError::new(format!(
             "'{text}' has no unit: did you mean {service}ms:{lanes}?"
         )));
     }
-    let (service, words) = parse_service(service)?;
-    let lanes = Some(parse_lanes(lanes, text)?);
+    parse_hold(service, Some(parse_lanes(lanes, text)?))
+}
+
+/// Parses a service time, or the first and the last time of a ramp: `10ms..500ms`. How long the ramp takes is the
+/// value of another option.
+fn parse_hold(text: &str, lanes: Option<u32>) -> Result<TypedDelay, ParseError> {
+    let is_ramp = text.contains("..") && !text.contains('=');
+    let Some((from, to)) = text.split_once("..").filter(|_| is_ramp) else {
+        let (service, words) = parse_service(text)?;
+        let delay = Delay::new(service, lanes);
+        return Ok(TypedDelay { delay, words });
+    };
+    let (from, to) = (parse_duration(from)?, parse_duration(to)?);
+    let ramp = Ramp {
+        from,
+        lasts: Duration::ZERO,
+        repeats: false,
+    };
     Ok(TypedDelay {
-        delay: Delay { service, lanes },
-        words,
+        delay: Delay {
+            ramp: Some(ramp),
+            ..Delay::new(Service::Constant(to), lanes)
+        },
+        words: format!("{from}..{to}"),
     })
 }
 

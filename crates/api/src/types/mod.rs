@@ -61,7 +61,9 @@ pub use pool::{
 pub use pool_latency::{ClassLatency, PoolLatency, SizeBucket, SizeHistogram};
 pub use promise::{CanHold, LATENESS_NS, LATENESS_OF_BURST_NS, Promise};
 pub use reclaim::Reclaim;
-pub use rule::{Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, RuleState, op_words};
+pub use rule::{
+    Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, RuleRamp, RuleState, op_words,
+};
 pub use rule_latency::{HoldLatency, RuleLatency};
 pub use scenario::{RunScenario, ScenarioRun, ScenarioState, ScenarioStep};
 pub use second::{Second, SecondLatency, Seconds};

@@ -1,6 +1,6 @@
 //! A rule, as the daemon parsed it, and its counters.
 
-use dashpot_engine::inject::{Cycle, Effect, Mode, RuleSpec};
+use dashpot_engine::inject::{Cycle, Effect, Mode, Ramp, RuleSpec};
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
 use dashpot_rules::{call_names, damage_name};
 use serde::{Deserialize, Serialize};
@@ -70,8 +70,12 @@ pub struct Rule {
 pub struct RuleFields {
     /// The rule's effect on a zio.
     pub effect: RuleEffect,
-    /// The constant delay, or the median of the distribution of delays; null if the rule does not delay.
+    /// The constant delay, the median of the distribution of delays, or the last delay of a ramp; null if the rule
+    /// does not delay.
     pub delay_ns: Option<u64>,
+    /// How the delay changes with time; null if it does not.
+    #[serde(default)]
+    pub ramp: Option<RuleRamp>,
     /// The most zios that the rule serves at a time; null for no limit.
     pub lanes: Option<u32>,
     /// The name of the error with which the rule ends zios; null if it does not do so.
@@ -111,6 +115,17 @@ pub struct RuleFields {
     /// The turns in which the rule injects; null if it does not rest.
     #[serde(default)]
     pub cycle: Option<RuleCycle>,
+}
+
+/// A delay that grows or shrinks steadily.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RuleRamp {
+    /// The first delay.
+    pub from_ns: u64,
+    /// How long it takes until `delay_ns` is reached.
+    pub over_ns: u64,
+    /// Whether the ramp then begins again. If not, the last delay stays.
+    pub repeats: bool,
 }
 
 /// The turns in which a rule injects.
@@ -249,6 +264,7 @@ impl RuleFields {
         RuleFields {
             effect: RuleEffect::of(&spec.effect),
             delay_ns: delay.map(|delay| delay.service.nominal().as_nanos()),
+            ramp: delay.and_then(|delay| delay.ramp).map(RuleRamp::of),
             lanes: spec.lanes(),
             errno: errno_name(&spec.effect),
             damage: damage_of(&spec.effect),
@@ -302,6 +318,16 @@ impl RuleEffect {
             Effect::Hang => RuleEffect::Hang,
             Effect::Damage(_) => RuleEffect::Damage,
             Effect::Pass => RuleEffect::Bandwidth,
+        }
+    }
+}
+
+impl RuleRamp {
+    fn of(ramp: Ramp) -> RuleRamp {
+        RuleRamp {
+            from_ns: ramp.from.as_nanos(),
+            over_ns: ramp.lasts.as_nanos(),
+            repeats: ramp.repeats,
         }
     }
 }

@@ -60,7 +60,7 @@ fn check_step(daemon: &Daemon, step: &Step, disks: &[usize]) -> Result<(), Parse
         Action::Update { rule, .. } => {
             for disk in disks {
                 daemon
-                    .fit(*disk, rule.clone())
+                    .fit(*disk, (**rule).clone())
                     .map_err(|refusal| refused(&refusal))?;
             }
         }

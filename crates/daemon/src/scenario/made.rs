@@ -55,7 +55,7 @@ impl Made {
             }
             Action::Update { label, rule } => {
                 for id in self.labelled(label) {
-                    daemon.update(&id.0.to_string(), rule.clone()).await?;
+                    daemon.update(&id.0.to_string(), (**rule).clone()).await?;
                 }
                 Ok(())
             }

@@ -207,7 +207,10 @@ impl Injector {
         let Some(delay) = rule.spec.effect.delay() else {
             return;
         };
-        let service = delay.service.sample(&mut rule.random);
+        let mut service = delay.service.sample(&mut rule.random);
+        if rule.is_ramp {
+            service = rule.ramped(flight.charged, service);
+        }
         let fails = rule.is_fault();
         let Some(lanes) = &rule.lanes else {
             let kind = Kind::Delay { lane: None, fails };

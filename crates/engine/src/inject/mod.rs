@@ -19,5 +19,5 @@ pub use id::{GroupId, RuleId};
 pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;
 pub use service::{QuantileError, QuantileTable, Service};
-pub use spec::{Count, Delay, Effect, LANES_MAX, Mode, RULES_MAX, RuleSpec, SpecError};
+pub use spec::{Count, Delay, Effect, LANES_MAX, Mode, RULES_MAX, Ramp, RuleSpec, SpecError};
 pub use when::{Cycle, CycleError, When};

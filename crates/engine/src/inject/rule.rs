@@ -31,6 +31,8 @@ pub(crate) struct Rule {
     pub(crate) random: Random,
     /// The service time that the engine assumes when it chooses a lane.
     pub(crate) nominal: Duration,
+    /// Whether the service time changes with time.
+    pub(super) is_ramp: bool,
     /// The number of zios that have matched since `counted_from`.
     counted: u64,
     counted_from: Instant,
@@ -38,6 +40,8 @@ pub(crate) struct Rule {
     /// When the first period of the rule's cycle began, and the seed of the periods' jitter.
     cycle_from: Instant,
     cycle_seed: u64,
+    /// When the ramp of the rule's delay began.
+    ramp_from: Instant,
     begins: Instant,
     ends: Instant,
     /// The clients whose names match the rule's glob; `None` if the rule has no glob and so matches all
@@ -65,11 +69,13 @@ impl Rule {
             past: None,
             random: Random::new(seed),
             nominal: Duration::ZERO,
+            is_ramp: false,
             counted: 0,
             counted_from: now,
             armed: now,
             cycle_from: now + spec.when.after,
             cycle_seed: seed,
+            ramp_from: now + spec.when.after,
             begins: now,
             ends: Instant::NEVER,
             clients: None,
@@ -88,6 +94,9 @@ impl Rule {
         if self.spec.when.cycle != spec.when.cycle || now < self.begins {
             self.cycle_from = now + spec.when.after;
         }
+        if self.spec.effect.delay() != spec.effect.delay() || now < self.begins {
+            self.ramp_from = now + spec.when.after;
+        }
         self.spec = spec;
         self.version = self.version.wrapping_add(1);
         let ended = core::mem::take(&mut self.present);
@@ -105,6 +114,7 @@ impl Rule {
             .lasts
             .map_or(Instant::NEVER, |lasts| self.begins + lasts);
         let delay = self.spec.effect.delay();
+        self.is_ramp = delay.is_some_and(|delay| delay.ramp.is_some());
         self.nominal = delay.map_or(Duration::ZERO, |delay| delay.service.nominal());
         self.find_clients(clients);
     }
@@ -189,10 +199,21 @@ impl Rule {
 
     /// When a zio would be done if this rule held it from now on for the nominal service time.
     pub(crate) fn finish(&self, now: Instant) -> Instant {
+        let nominal = match self.is_ramp {
+            true => self.ramped(now, self.nominal),
+            false => self.nominal,
+        };
         match &self.lanes {
-            Some(lanes) => lanes.finish(now, self.nominal),
-            None => now + self.nominal,
+            Some(lanes) => lanes.finish(now, nominal),
+            None => now + nominal,
         }
+    }
+
+    /// The service time at a moment, of a rule whose service time changes to `to`.
+    #[cold]
+    pub(super) fn ramped(&self, now: Instant, to: Duration) -> Duration {
+        let ramp = self.spec.effect.delay().and_then(|delay| delay.ramp);
+        ramp.map_or(to, |ramp| ramp.at(to, now.since(self.ramp_from)))
     }
 
     /// The counters for a zio that was checked against this `version` of the rule.

@@ -67,6 +67,50 @@ pub struct Delay {
     pub service: Service,
     /// The maximum number of zios that are served at a time; `None` for no maximum.
     pub lanes: Option<u32>,
+    /// How the time changes while the rule applies; `None` if it does not. The service is then the last time.
+    pub ramp: Option<Ramp>,
+}
+
+/// A time that grows or shrinks steadily, from when its rule begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ramp {
+    /// The first time.
+    pub from: Duration,
+    /// How long it takes until the last time is reached.
+    pub lasts: Duration,
+    /// Whether the ramp then begins again. If not, the last time stays.
+    pub repeats: bool,
+}
+
+impl Ramp {
+    /// The time `elapsed` after the beginning of a ramp to the time `to`.
+    pub fn at(self, to: Duration, elapsed: Duration) -> Duration {
+        let (all, elapsed) = (self.lasts.as_nanos(), elapsed.as_nanos());
+        let done = match self.repeats {
+            true => elapsed % all,
+            false => elapsed.min(all),
+        };
+        let share = |span: Duration| {
+            let part = u128::from(span.as_nanos()) * u128::from(done) / u128::from(all);
+            Duration::from_nanos(part as u64)
+        };
+        if to >= self.from {
+            self.from + share(to - self.from)
+        } else {
+            self.from - share(self.from - to)
+        }
+    }
+}
+
+impl Delay {
+    /// A delay that does not change.
+    pub fn new(service: Service, lanes: Option<u32>) -> Delay {
+        Delay {
+            service,
+            lanes,
+            ramp: None,
+        }
+    }
 }
 
 impl Effect {
@@ -160,6 +204,8 @@ pub enum SpecError {
     Count,
     /// The cycle cannot be kept.
     Cycle(CycleError),
+    /// The ramp takes no time.
+    Ramp,
     /// The rule matches no operation.
     Ops,
     /// The rule names operations that its damage cannot hit.
@@ -181,6 +227,7 @@ impl fmt::Display for SpecError {
             SpecError::Cycle(CycleError::Jitter) => f.write_str(
                 "the jitter is longer than the rule rests: at most the period less the time in which it applies",
             ),
+            SpecError::Ramp => f.write_str("a ramp takes longer than 0s"),
             SpecError::Ops => f.write_str("the rule names no operation"),
             SpecError::Damage => f.write_str("the rule's damage cannot hit all of its operations"),
             SpecError::Nothing => f.write_str("the rule has no effect: give it a delay"),
@@ -206,10 +253,7 @@ impl RuleSpec {
 
     /// A constant delay.
     pub fn delay(service: Duration, lanes: Option<u32>) -> RuleSpec {
-        RuleSpec::new(Effect::Delay(Delay {
-            service: Service::Constant(service),
-            lanes,
-        }))
+        RuleSpec::new(Effect::Delay(Delay::new(Service::Constant(service), lanes)))
     }
 
     /// The maximum number of zios that the rule serves at a time; `None` for no maximum.
@@ -233,6 +277,10 @@ impl RuleSpec {
             && (lanes == 0 || lanes > LANES_MAX)
         {
             return Err(SpecError::Lanes(lanes));
+        }
+        let ramp = self.effect.delay().and_then(|delay| delay.ramp);
+        if ramp.is_some_and(|ramp| ramp.lasts == Duration::ZERO) {
+            return Err(SpecError::Ramp);
         }
         if self.bandwidth == Some(0) {
             return Err(SpecError::Bandwidth);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dashpot_engine::inject::{
-    Count, Cycle, Damage, Delay, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service,
-    When,
+    Count, Cycle, Damage, Delay, Effect, GroupId, Mode, QuantileTable, Ramp, RuleId, RuleSpec,
+    Service, When,
 };
 use dashpot_engine::{ClientId, Command, Duration, Errno, Op, OpSet, Ratio, Release, Target};
 use proptest::collection::vec;
@@ -286,7 +286,18 @@ fn counts() -> impl Strategy<Value = Count> {
 fn effects(scope: Scope) -> impl Strategy<Value = (Effect, Option<u64>)> {
     let service = prop_oneof![3 => spans(scope).prop_map(Service::Constant), 1 => tables(scope)];
     let lanes = prop_oneof![1 => Just(None), 4 => (1..5_u32).prop_map(Some)];
-    let delay = (service, lanes).prop_map(|(service, lanes)| Delay { service, lanes });
+    let ramp = (spans(scope), 1..40_u64, any::<bool>()).prop_map(|(from, ms, repeats)| Ramp {
+        from,
+        lasts: Duration::from_millis(ms),
+        repeats,
+    });
+    let delay = (service, lanes, seldom(ramp))
+        .prop_map(|(service, lanes, ramp)| Delay {
+            service,
+            lanes,
+            ramp,
+        })
+        .boxed();
     let fail = (any::<bool>(), option::of(delay.clone())).prop_map(|(work, delay)| Effect::Fail {
         errno: Errno::Io,
         work,

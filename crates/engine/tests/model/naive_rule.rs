@@ -13,6 +13,7 @@ pub(crate) struct Rule {
     /// How many zios have matched since the rule was armed, or its count changed.
     pub(crate) counted: u64,
     pub(crate) cycle_from: Instant,
+    pub(crate) ramp_from: Instant,
     pub(crate) seed: u64,
     pub(crate) state: RuleState,
     /// The number of the last zio that was issued before the rule was armed or updated.
@@ -38,6 +39,7 @@ impl Rule {
     ) -> Rule {
         Rule {
             cycle_from: armed + spec.when.after,
+            ramp_from: armed + spec.when.after,
             seed,
             random: Random::new(seed),
             group,
@@ -58,6 +60,9 @@ impl Rule {
         let has_begun = self.armed + self.spec.when.after <= now;
         if spec.when.cycle != self.spec.when.cycle || !has_begun {
             self.cycle_from = now + spec.when.after;
+        }
+        if spec.effect.delay() != self.spec.effect.delay() || !has_begun {
+            self.ramp_from = now + spec.when.after;
         }
         self.spec = spec;
         self.armed = now;
@@ -141,10 +146,31 @@ impl Rule {
         }
     }
 
-    pub(crate) fn sample(&mut self) -> Duration {
-        match self.spec.effect.delay() {
-            Some(delay) => delay.service.sample(&mut self.random),
-            None => Duration::ZERO,
-        }
+    /// The time of a delay at a moment. Along a ramp, it changes by the same part of a nanosecond in each.
+    pub(crate) fn at(&self, service: Duration, now: Instant) -> Duration {
+        let Some(ramp) = self.spec.effect.delay().and_then(|delay| delay.ramp) else {
+            return service;
+        };
+        let (from, to) = (
+            i128::from(ramp.from.as_nanos()),
+            i128::from(service.as_nanos()),
+        );
+        let lasts = i128::from(ramp.lasts.as_nanos());
+        let mut since = i128::from(now.since(self.ramp_from).as_nanos());
+        since = if ramp.repeats {
+            since % lasts
+        } else {
+            since.min(lasts)
+        };
+        let nanos = from + (to - from) * since / lasts;
+        Duration::from_nanos(nanos as u64)
+    }
+
+    pub(crate) fn sample(&mut self, now: Instant) -> Duration {
+        let Some(delay) = self.spec.effect.delay() else {
+            return Duration::ZERO;
+        };
+        let service = delay.service.sample(&mut self.random);
+        self.at(service, now)
     }
 }

@@ -4,7 +4,8 @@
 //! several rules rely on.
 
 use dashpot_engine::inject::{
-    Count, Cycle, Delay, Effect, GroupId, Mode, QuantileTable, RuleId, RuleSpec, Service, When,
+    Count, Cycle, Delay, Effect, GroupId, Mode, QuantileTable, Ramp, RuleId, RuleSpec, Service,
+    When,
 };
 use dashpot_engine::{
     Answer, ClientId, Command, CommandError, Duration, Engine, Errno, Instant, Left, Op, OpSet,

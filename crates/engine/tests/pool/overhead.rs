@@ -144,10 +144,8 @@ fn overhead_that_fails_is_repeated_and_the_pool_is_degraded_meanwhile() {
 #[test]
 fn rules_hold_overhead_and_a_power_cut_forgets_it() {
     let mut hand = Hand::volume(&[1], OPENZFS, &ON);
-    let delay = Effect::Delay(Delay {
-        service: Service::Constant(Duration::from_millis(10)),
-        lanes: None,
-    });
+    let service = Service::Constant(Duration::from_millis(10));
+    let delay = Effect::Delay(Delay::new(service, None));
     hand.inject(RuleSpec {
         ops: OpSet::of(Op::Write),
         ..RuleSpec::new(delay)

@@ -2,7 +2,7 @@
 
 use std::num::IntErrorKind;
 
-use dashpot_engine::inject::{Count, Cycle, Damage, Effect, Mode, RuleSpec, When};
+use dashpot_engine::inject::{Count, Cycle, Damage, Delay, Effect, Mode, Ramp, RuleSpec, When};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
 
 use super::damage::ops_of;
@@ -15,6 +15,7 @@ use crate::service::TypedDelay;
 #[derive(Clone, Debug, Default)]
 pub struct RuleDraft {
     pub(super) delays: Vec<TypedDelay>,
+    pub(super) ramp: Option<(Duration, bool)>,
     pub(super) error: Option<Errno>,
     pub(super) hang: bool,
     pub(super) damage: Option<Damage>,
@@ -102,9 +103,36 @@ impl RuleDraft {
             ));
         }
         let delays = self.delays.iter();
-        Ok(delays
-            .map(|delay| (Effect::Delay(delay.delay.clone()), delay.words.as_str()))
-            .collect())
+        delays
+            .map(|delay| Ok((Effect::Delay(self.hold(delay)?), delay.words.as_str())))
+            .collect()
+    }
+
+    /// The hold of a delay, whose ramp takes the time that its own option gives.
+    fn hold(&self, delay: &TypedDelay) -> Result<Delay, ParseError> {
+        let words = &delay.words;
+        let ramp = match (delay.delay.ramp, self.ramp) {
+            (None, None) => None,
+            (Some(ramp), Some((lasts, repeats))) => Some(Ramp {
+                lasts,
+                repeats,
+                ..ramp
+            }),
+            (Some(_), None) => {
+                return Err(ParseError::new(format!(
+                    "-D {words}: say how long it takes from one time to the other: add --ramp 5m"
+                )));
+            }
+            (None, Some(_)) => {
+                return Err(ParseError::new(format!(
+                    "--ramp goes from one time to another, and -D {words} has one: write -D 0s..{words}, for example"
+                )));
+            }
+        };
+        Ok(Delay {
+            ramp,
+            ..delay.delay.clone()
+        })
     }
 
     /// The effect that fails zios. The store does no work for a zio that fails, unless the user gives `--mode
@@ -125,7 +153,7 @@ impl RuleDraft {
         let failure = Effect::Fail {
             errno,
             work: self.mode == Some(ModeWord::Floor),
-            delay: delay.map(|delay| delay.delay.clone()),
+            delay: delay.map(|delay| self.hold(delay)).transpose()?,
         };
         Ok((failure, delay.map_or("", |delay| &delay.words)))
     }
@@ -160,6 +188,17 @@ impl RuleDraft {
             },
             ..plain
         })
+    }
+}
+
+/// Parses `TIME` or `TIME,repeat`.
+pub(super) fn parse_ramp(text: &str) -> Result<(Duration, bool), ParseError> {
+    match text.split_once(',') {
+        None => Ok((parse_span(text)?, false)),
+        Some((time, "repeat")) => Ok((parse_span(time)?, true)),
+        Some((time, _)) => Err(ParseError::new(format!(
+            "'{text}' is not a ramp: write {time}, or {time},repeat to begin again at its end"
+        ))),
     }
 }
 

@@ -4,7 +4,7 @@ use dashpot_engine::inject::{Count, Damage};
 use dashpot_engine::{Op, OpSet};
 
 use super::damage::{parse_corrupt, parse_torn};
-use super::draft::{ModeWord, RuleDraft, parse_client, parse_count, parse_cycle};
+use super::draft::{ModeWord, RuleDraft, parse_client, parse_count, parse_cycle, parse_ramp};
 use crate::ParseError;
 use crate::duration::{parse_span, parse_wait};
 use crate::errno::parse_errno;
@@ -72,7 +72,7 @@ const PLAIN: RuleOption = RuleOption {
 };
 
 /// The options for effects. Damage goes with none of them, and neither with a choice of when the store works.
-const EFFECTS: &[&str] = &["delays", "error", "hang", "bandwidth", "mode"];
+const EFFECTS: &[&str] = &["delays", "ramp", "error", "hang", "bandwidth", "mode"];
 
 /// Sets the kind of damage. A rule has one.
 fn set_damage(draft: &mut RuleDraft, damage: Damage) -> Result<(), ParseError> {
@@ -85,7 +85,7 @@ fn set_damage(draft: &mut RuleDraft, damage: Damage) -> Result<(), ParseError> {
 }
 
 /// All options, in the order in which help lists them.
-pub static RULE_OPTIONS: [RuleOption; 25] = [
+pub static RULE_OPTIONS: [RuleOption; 26] = [
     RuleOption {
         id: "delays",
         short: Some('D'),
@@ -97,10 +97,18 @@ pub static RULE_OPTIONS: [RuleOption; 25] = [
         ..PLAIN
     },
     RuleOption {
+        id: "ramp",
+        long: Some("ramp"),
+        value_name: Some("TIME"),
+        help: "How long -D 10ms..500ms takes from end to end",
+        set: |draft, value| parse_ramp(value).map(|ramp| draft.ramp = Some(ramp)),
+        ..PLAIN
+    },
+    RuleOption {
         id: "error",
         short: Some('e'),
         value_name: Some("ERROR"),
-        help: "Fail, after any -D: EIO, ENOSPC, EPERM, or any errno's number",
+        help: "Fail, after any -D: EIO, ENOSPC, or any errno",
         takes_hyphens: false,
         excludes: &["hang", "bandwidth"],
         set: |draft, value| parse_errno(value).map(|errno| draft.error = Some(errno)),
@@ -136,7 +144,7 @@ pub static RULE_OPTIONS: [RuleOption; 25] = [
     RuleOption {
         id: "lie",
         long: Some("lie"),
-        help: "Acknowledge flushes, and make nothing durable (lossy: disks)",
+        help: "Acknowledge flushes, keep nothing durable (lossy:)",
         excludes: EFFECTS,
         set: |draft, _| set_damage(draft, Damage::Lie),
         ..PLAIN
@@ -145,7 +153,7 @@ pub static RULE_OPTIONS: [RuleOption; 25] = [
         id: "torn",
         long: Some("torn"),
         value_name: Some("512|4096"),
-        help: "Store only the first or the last of the units of a write",
+        help: "Store only the first or the last units of a write",
         excludes: EFFECTS,
         set: |draft, value| set_damage(draft, parse_torn(value)?),
         ..PLAIN
@@ -153,8 +161,8 @@ pub static RULE_OPTIONS: [RuleOption; 25] = [
     RuleOption {
         id: "corrupt",
         long: Some("corrupt"),
-        value_name: Some("KIND[:BYTES]"),
-        help: "Change bytes that are read or written: flip, zero, random, misdirect",
+        value_name: Some("KIND"),
+        help: "Change bytes: flip, zero:4k, random:4k, misdirect",
         excludes: EFFECTS,
         set: |draft, value| set_damage(draft, parse_corrupt(value)?),
         ..PLAIN
@@ -162,7 +170,7 @@ pub static RULE_OPTIONS: [RuleOption; 25] = [
     RuleOption {
         id: "short",
         long: Some("short"),
-        help: "Read or write fewer bytes, without an error (path: disks)",
+        help: "Read or write fewer bytes, no error (path: disks)",
         excludes: EFFECTS,
         set: |draft, _| set_damage(draft, Damage::Short),
         ..PLAIN
@@ -237,7 +245,7 @@ pub static RULE_OPTIONS: [RuleOption; 25] = [
         id: "client",
         long: Some("client"),
         value_name: Some("GLOB"),
-        help: "Only clients with this name: 'uid=1000 *', 'exe=pg*'",
+        help: "Only clients so named: 'uid=1000 *', 'exe=pg*'",
         set: |draft, value| parse_client(value).map(|glob| draft.client = Some(glob)),
         ..PLAIN
     },
@@ -245,7 +253,7 @@ pub static RULE_OPTIONS: [RuleOption; 25] = [
         id: "mode",
         long: Some("mode"),
         value_name: Some("floor|add"),
-        help: "The store works first (floor) or after the hold (add)",
+        help: "The store works before (floor) or after (add)",
         choices: &["floor", "add"],
         takes_hyphens: false,
         set: |draft, value| ModeWord::parse(value).map(|mode| draft.mode = Some(mode)),
@@ -308,7 +316,7 @@ pub static RULE_OPTIONS: [RuleOption; 25] = [
         id: "lease",
         long: Some("lease"),
         value_name: Some("TIME"),
-        help: "Clear it after this time, unless 'renew' comes first",
+        help: "Clear it after this time, unless 'renew' comes",
         set: |draft, value| parse_span(value).map(|span| draft.lease = Some(span)),
         ..PLAIN
     },

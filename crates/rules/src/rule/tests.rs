@@ -1,4 +1,6 @@
-use dashpot_engine::inject::{Count, Cycle, Damage, Delay, Effect, Mode, RuleSpec, When};
+use dashpot_engine::inject::{
+    Count, Cycle, Damage, Delay, Effect, Mode, Ramp, RuleSpec, Service, When,
+};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 use proptest::prelude::*;
 
@@ -21,6 +23,10 @@ fn a_rule_is_answered_as_understood() {
         ("-D 10ms:1", "-D 10ms:1 -T read,write,zero"),
         ("-D0.01s -Tall", "-D 10ms -T all"),
         ("-e eio -T write -f 1:200", "-e EIO -T write -f 0.5%"),
+        (
+            "-D 10ms..500ms:4 -T read --ramp 5m",
+            "-D 10ms..500ms:4 --ramp 5m -T read",
+        ),
         ("-e eio -T write -D 300ms:2", "-D 300ms:2 -e EIO -T write"),
         ("--drop", "--drop -T write,trim,zero"),
         ("--lie --first 1", "--lie -T flush,fua --first 1"),
@@ -122,6 +128,11 @@ fn what_is_refused_names_option_value_and_remedy() {
     }
     for text in [
         "-D 1ms -D 2ms -e EIO",
+        "-D 1ms..2ms",
+        "-D 1ms --ramp 5m",
+        "-D 1ms..2ms --ramp 5m,twice",
+        "-D 1ms..2ms --ramp 0s",
+        "--drop --ramp 5m",
         "-D 1ms --hang",
         "-e EIO --hang",
         "--drop --lie",
@@ -180,12 +191,12 @@ fn delays() -> impl Strategy<Value = (Delay, String)> {
     ];
     (service, proptest::option::of(1..=65_534_u32)).prop_map(|(words, lanes)| {
         let service = parse_delay(&words).expect("a service time").delay.service;
-        (Delay { service, lanes }, words)
+        (Delay::new(service, lanes), words)
     })
 }
 
 fn effects() -> impl Strategy<Value = (Effect, String)> {
-    let delay = proptest::option::of(delays());
+    let delay = proptest::option::of(prop_oneof![delays(), ramps()]);
     let fail = (0..8_usize, any::<bool>(), delay).prop_map(|(i, work, delay)| {
         let (delay, words) = delay.unzip();
         let errno = Errno::ALL[i];
@@ -193,12 +204,32 @@ fn effects() -> impl Strategy<Value = (Effect, String)> {
         (fail, words.unwrap_or_default())
     });
     prop_oneof![
-        delays().prop_map(|(delay, words)| (Effect::Delay(delay), words)),
+        prop_oneof![delays(), ramps()].prop_map(|(delay, words)| (Effect::Delay(delay), words)),
         fail,
         Just((Effect::Hang, String::new())),
         damages().prop_map(|damage| (Effect::Damage(damage), String::new())),
         Just((Effect::Pass, String::new()))
     ]
+}
+
+/// Delays that change with time.
+fn ramps() -> impl Strategy<Value = (Delay, String)> {
+    let span = || (1..1_u64 << 40).prop_map(Duration::from_nanos);
+    let lanes = proptest::option::of(1..=65_534_u32);
+    (span(), span(), span(), any::<bool>(), lanes).prop_map(|(from, to, lasts, repeats, lanes)| {
+        let ramp = Some(Ramp {
+            from,
+            lasts,
+            repeats,
+        });
+        let service = Service::Constant(to);
+        let delay = Delay {
+            service,
+            lanes,
+            ramp,
+        };
+        (delay, format!("{from}..{to}"))
+    })
 }
 
 fn damages() -> impl Strategy<Value = Damage> {

@@ -1,6 +1,6 @@
 //! Turns a rule back into words, in canonical form. Parsing these words gives the same rule.
 
-use dashpot_engine::inject::{Count, Delay, Effect, Mode, RuleSpec};
+use dashpot_engine::inject::{Count, Delay, Effect, Mode, Ramp, RuleSpec};
 use dashpot_engine::{Duration, Ratio};
 
 use super::damage::damage_words;
@@ -13,6 +13,7 @@ pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
     let when = spec.when;
     let words = [
         effect_words(spec, service),
+        ramp_words(spec),
         spec.bandwidth
             .map(|rate| format!("--bandwidth {}", format_bandwidth(rate))),
         Some(format!("-T {}", format_ops(spec.ops))),
@@ -59,6 +60,12 @@ fn delay_words(delay: &Delay, service: &str) -> String {
         Some(lanes) => format!("-D {service}:{lanes}"),
         None => format!("-D {service}"),
     }
+}
+
+fn ramp_words(spec: &RuleSpec) -> Option<String> {
+    let Ramp { lasts, repeats, .. } = spec.effect.delay()?.ramp?;
+    let repeat = if repeats { ",repeat" } else { "" };
+    Some(format!("--ramp {lasts}{repeat}"))
 }
 
 fn count_words(Count { skip, every, first }: Count) -> Option<String> {

@@ -238,7 +238,7 @@ fn update(label: String, rule: Option<&str>) -> Result<Action, ParseError> {
     let rule = rule.ok_or_else(|| {
         ParseError::new("the step says which rule to update, but not how: add rule = \"-D 20ms\"")
     })?;
-    let rule = parse_injection(rule)?.replacement()?;
+    let rule = Box::new(parse_injection(rule)?.replacement()?);
     Ok(Action::Update { label, rule })
 }
 

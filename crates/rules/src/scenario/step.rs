@@ -37,7 +37,7 @@ pub enum Action {
     },
     Update {
         label: String,
-        rule: TypedRule,
+        rule: Box<TypedRule>,
     },
     Clear(Which),
     Suspend,

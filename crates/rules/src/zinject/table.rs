@@ -81,6 +81,7 @@ impl Fault {
             Effect::Delay(Delay {
                 service: Service::Constant(latency),
                 lanes: Some(lanes),
+                ramp: None,
             }) if latency.as_nanos().is_multiple_of(NANOS_PER_MS) => Some(Fault::Delay {
                 ms: latency.as_nanos() / NANOS_PER_MS,
                 lanes,

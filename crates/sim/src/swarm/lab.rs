@@ -92,10 +92,9 @@ pub(super) fn rule(dice: &mut Dice) -> RuleSpec {
         work: dice.once_in(2),
         delay: None,
     };
-    let delays = Effect::Delay(Delay {
-        service: service(dice),
-        lanes: dice.once_in(2).then(|| dice.within(1, 3) as u32),
-    });
+    let service = service(dice);
+    let lanes = dice.once_in(2).then(|| dice.within(1, 3) as u32);
+    let delays = Effect::Delay(Delay::new(service, lanes));
     let effect = match dice.within(0, 9) {
         0..=5 => delays,
         6..=7 => fails,

@@ -116,7 +116,7 @@ impl Naive {
         let finish = |rule: &usize| {
             let rule = &self.rules[*rule];
             let free = self.soonest_lane(rule).map_or(charge.at, |(free, _)| free);
-            free.max(charge.at) + rule.delay().0
+            free.max(charge.at) + rule.at(rule.delay().0, charge.at)
         };
         let winner = *candidates
             .iter()
@@ -135,7 +135,7 @@ impl Naive {
             lane: soonest.map(|(_, lane)| lane),
             mode: rule.mode(),
             issue: charge.at,
-            service: rule.sample(),
+            service: rule.sample(charge.at),
             start: soonest.map_or(charge.at, |(free, _)| free.max(charge.at)),
         });
     }

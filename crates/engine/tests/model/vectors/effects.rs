@@ -9,6 +9,7 @@ on_both_machines! {
     a_hang_holds_one_zio_until_it_is_released
     errors_with_and_without_work
     errors_after_a_delay
+    a_ramp_leads_from_one_time_to_another
     flushes_only_when_named
     a_durable_write_is_charged_as_a_flush_too
     limits_count_what_matched
@@ -73,12 +74,43 @@ fn a_hang_holds_one_zio_until_it_is_released<M: Machine>() {
     }
 }
 
+fn a_ramp_leads_from_one_time_to_another<M: Machine>() {
+    // From 10 to 20 ms in 100 ms, beginning after 50 ms; then it stays or begins again.
+    for (repeats, ends) in [(false, [60, 115, 159, 270]), (true, [60, 115, 159, 260])] {
+        let (from, lasts) = (ms(10), ms(100));
+        let delay = Delay {
+            ramp: Some(Ramp {
+                from,
+                lasts,
+                repeats,
+            }),
+            ..Delay::new(Service::Constant(ms(20)), None)
+        };
+        let rule = RuleSpec {
+            when: When {
+                after: ms(50),
+                ..When::default()
+            },
+            ..RuleSpec::new(Effect::Delay(delay))
+        };
+        let mut driver = stack::<M>(&[rule]);
+        let zios = [50, 100, 140, 250].map(|now| {
+            driver.run_until(at(now));
+            driver.submit(read())
+        });
+        driver.run();
+        let done = zios.map(|zio| driver.end_of(zio).map(|(at, _)| at));
+        // An I/O waits 15 ms after half of the ramp, and 19 ms after nine tenths of it.
+        assert_eq!(done, ends.map(|ms| Some(at(ms))), "{repeats}");
+    }
+}
+
 fn errors_after_a_delay<M: Machine>() {
     // One lane of 10 ms serves two zios, for which the store takes 15 ms.
     for (work, ends, starts) in [(false, [10, 20], 0), (true, [15, 20], 2)] {
         let errno = Errno::NoSpc;
         let (service, lanes) = (Service::Constant(ms(10)), Some(1));
-        let delay = Some(Delay { service, lanes });
+        let delay = Some(Delay::new(service, lanes));
         let fail = RuleSpec::new(Effect::Fail { errno, work, delay });
         let mut driver = stack::<M>(&[fail]);
         let ask = Ask {

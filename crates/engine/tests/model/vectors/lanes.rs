@@ -158,10 +158,8 @@ fn a_distribution_is_sampled_once<M: Machine>() {
     let knots = vec![(0, ms(10)), (1 << 63, ms(10)), ((1 << 63) + 1, ms(90))];
     let table = QuantileTable::new(knots).expect("knots in order");
     let delay = || {
-        RuleSpec::new(Effect::Delay(Delay {
-            service: Service::Quantiles(table.clone().into()),
-            lanes: None,
-        }))
+        let service = Service::Quantiles(table.clone().into());
+        RuleSpec::new(Effect::Delay(Delay::new(service, None)))
     };
     // Two equal rules always tie, because the nominal service time decides, and the older rule wins. If the
     // rules competed with drawn times, the shorter would win, and three of four zios would be short.
