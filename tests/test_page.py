@@ -217,6 +217,35 @@ def test_a_power_cut_by_mouse_says_what_is_lost(serve):
 
 
 @in_chromium
+def test_a_dropped_write_marks_its_disk(serve):
+    from timed import Client
+
+    daemon = start(serve, "--api", "tcp:127.0.0.1:0")
+    looking = subprocess.Popen(
+        ["node", "tests/look.mjs", "damages", daemon.page],
+        cwd=WEB,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert looking.stdout.readline() == "armed\n", looking.stderr.read()
+        client = Client(daemon).handle
+        client.pwrite(b"1" * 4096, 8192)
+        _, complaints = looking.communicate(timeout=60)
+        assert looking.returncode == 0, complaints
+        assert client.pread(4096, 8192) == bytes(4096)
+    finally:
+        looking.kill()
+
+
+@in_chromium
+def test_the_form_arms_every_effect(serve):
+    daemon = serve("-d", "d=lossy:ram,size=64M", "--api", "tcp:127.0.0.1:0")
+    look("offers", eventually(lambda: re.search(r"^page  (http\S+#token=\S+)$", daemon.output(), re.M)).group(1))
+
+
+@in_chromium
 def test_figures_equal_the_command_lines(serve):
     daemon = start(serve, "-r", "d -D 3ms~2ms", "--api", "tcp:127.0.0.1:0")
     run(BINARY, "load", daemon.uri("d"), "--rate", "400", "--depth", "8", "--write", "30%", "--time", "2s")

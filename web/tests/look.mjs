@@ -255,7 +255,7 @@ const scenarios = {
     await page.goto(address);
     await counted();
     await page.getByRole("link", { name: "Control" }).click();
-    await page.getByRole("button", { name: "Delay d", exact: true }).click();
+    await page.getByRole("button", { name: "New rule on d", exact: true }).click();
     await page.getByLabel("Takes").fill("50");
     await page.getByRole("button", { name: "Arm for 60s" }).click();
     // The picture of the expected effect may have the same words, so this looks only at the status.
@@ -294,12 +294,68 @@ const scenarios = {
   /** On a path disk, the page offers rules only for the types of calls with which the program was started. */
   async holds() {
     await page.goto(`${address}&control`);
-    await page.getByRole("button", { name: "Delay wal", exact: true }).click();
+    await page.getByRole("button", { name: "New rule on wal", exact: true }).click();
     const offered = await page.getByLabel("Operations").locator("option").allTextContents();
     assert.deepEqual(offered, ["all", "sync", "open"]);
     await page.getByRole("button", { name: "Arm for 60s" }).click();
     await page.getByText("Armed on wal").waitFor();
     assert.deepEqual(complaints, []);
+  },
+
+  /** The form arms a rule that damages data, and says why the daemon refuses one. A line from the test says that the
+   *  rule has damaged a write; then the page marks the disk, and shows what is wrong. */
+  async damages() {
+    await page.goto(`${address}&control`);
+    const effect = async (name) => {
+      await page.getByRole("button", { name: "New rule on d", exact: true }).click();
+      await page.getByLabel("Effect").selectOption(name);
+      await page.getByRole("button", { name: "Arm for 60s" }).click();
+    };
+    await effect("lie about flushes");
+    await page.locator(".disks [role=status]", { hasText: "give the disk a lossy:ram store" }).waitFor();
+    await effect("drop writes");
+    await page.getByText("Armed on d: --drop -T write,trim,zero --for 60s").waitFor();
+    assert.equal(await page.getByText("data damaged by rules").count(), 0);
+    await page.getByText("0 damaged of 0").waitFor();
+    process.stdout.write("armed\n");
+    await page.getByText("1 damaged of 1").waitFor();
+    await page.locator(".wiring").getByText("damaged").waitFor();
+    await page.getByRole("button", { name: /^data damaged by rules, 4.096 bytes wrong/ }).click();
+    await page.getByText("Rules damaged 1 I/O").waitFor();
+    const cells = (name) => page.getByRole("table", { name }).locator("tbody td").allInnerTexts();
+    const plain = (texts) => texts.map((one) => one.replace(/\s/g, ""));
+    assert.deepEqual(plain(await cells("Wrong now")), ["8192", "4096"]);
+    assert.deepEqual(plain(await cells("The last damaged I/Os")).slice(1, 6), ["1", "drop", "write", "8192", "4K"]);
+    assert.deepEqual(
+      complaints.filter((one) => !one.includes("status of 422")),
+      [],
+    );
+  },
+
+  /** The form has every effect of a rule, and the daemon takes each as the form has it. */
+  async offers() {
+    await page.goto(`${address}&control`);
+    await page.getByRole("button", { name: "New rule on d", exact: true }).click();
+    const effects = await page.getByLabel("Effect").locator("option").allTextContents();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    const refused = [];
+    for (const effect of effects) {
+      await page.getByRole("button", { name: "New rule on d", exact: true }).click();
+      await page.getByLabel("Effect").selectOption(effect);
+      if (effect === "error") await page.getByLabel("After").fill("300ms");
+      await page.getByRole("button", { name: "Arm for 60s" }).click();
+      const said = page.locator(".disks [role=status]", { hasText: / / });
+      await said.waitFor();
+      if (!(await said.innerText()).startsWith("Armed on d")) refused.push(effect);
+    }
+    assert.deepEqual(refused, ["short calls"]);
+    const { origin, hash } = new URL(address);
+    const headers = { Authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get("token")}` };
+    const rules = await (await fetch(`${origin}/v1/rules`, { headers })).json();
+    assert.deepEqual(
+      rules.map(({ rule }) => rule.replace(/ -T.*/, "")),
+      ["-D 20ms:1", "-D 300ms -e EIO", "--hang", "--bandwidth 100M", "--drop", "--lie", "--torn 512", "--corrupt flip"],
+    );
   },
 
   /** The page cuts the power of a disk only after the user has typed its name, and reports the loss. */
@@ -444,7 +500,7 @@ const scenarios = {
       for (const view of ["Worksheet", "Control", "Pools", "Proof"]) {
         await page.getByRole("link", { name: view }).click();
         await page.locator("h1", { hasText: view }).waitFor();
-        if (view === "Control") await page.getByRole("button", { name: "Delay d", exact: true }).click();
+        if (view === "Control") await page.getByRole("button", { name: "New rule on d", exact: true }).click();
         const found = await page.evaluate(`(() => { ${axe}; return axe.run(); })()`);
         const told = found.violations.map(
           (one) =>
@@ -476,7 +532,7 @@ const scenarios = {
         await page.screenshot({ path: `${directory}/${name}-${colorScheme}.png` });
         await page.goto(`${address}&control`);
         await page
-          .getByRole("button", { name: /^Delay/ })
+          .getByRole("button", { name: /^New rule/ })
           .first()
           .click();
         await page.screenshot({ path: `${directory}/${name}-${colorScheme}-control.png` });

@@ -1,11 +1,11 @@
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { part, Refused, type Schemas, type Send } from "../api";
 import type { Feed, Rule } from "../model/feed";
-import { opsOf } from "../model/statistic";
 import { lately } from "../ui/rail";
 import { lasting, latency, plural, rate, thousands, UNKNOWN } from "../words";
+import { Arm } from "./arm";
 import { Crash } from "./crash";
-import { Expected } from "./expected";
+import { damageOf, Faults, injectedBy } from "./faults";
 import { Wiring } from "./wiring";
 
 type Disk = Schemas["Disk"];
@@ -20,6 +20,7 @@ export function Control({ feed }: { feed: Feed }) {
   const [chosen, choose] = useState<{ disk: string; rule: Rule | null } | null>(null);
   const [said, say] = useState<Said>(null);
   const [cutting, setCutting] = useState<string | null>(null);
+  const [looking, look] = useState<string | null>(null);
   const send: Send = async (method, path, body, done) => {
     try {
       const answer = await feed.api.send<Schemas["Crashed"]>(method, path, body);
@@ -60,6 +61,7 @@ export function Control({ feed }: { feed: Feed }) {
                 disk={disk}
                 send={send}
                 cut={() => setCutting(disk.name)}
+                look={() => look(disk.name)}
                 choose={(rule) => {
                   say(null);
                   choose({ disk: disk.name, rule });
@@ -80,6 +82,7 @@ export function Control({ feed }: { feed: Feed }) {
         </p>
       </div>
       {cutting && <Crash disk={cutting} send={send} close={() => setCutting(null)} />}
+      {looking && <Faults feed={feed} disk={looking} close={() => look(null)} />}
       {chosen && (
         <Arm
           key={`${chosen.disk} ${chosen.rule?.id}`}
@@ -100,12 +103,14 @@ function DiskRow({
   send,
   choose,
   cut,
+  look,
 }: {
   feed: Feed;
   disk: Disk;
   send: Send;
   choose: (rule: Rule | null) => void;
   cut: () => void;
+  look: () => void;
 }) {
   const { opsPerSecond, p99 } = lately(feed, "disk", disk.name);
   const rules = feed.rules.filter((rule) => rule.disk === disk.name);
@@ -126,11 +131,16 @@ function DiskRow({
       <td data-name="p99">{latency(p99)}</td>
       <td data-name="in flight">{thousands(disk.in_flight)}</td>
       <td class="word rules">
+        {damageOf(disk) && (
+          <button class="link wrong" aria-label={`${damageOf(disk)}: ${disk.name}`} onClick={look}>
+            {damageOf(disk)}
+          </button>
+        )}
         {rules.map((rule) => (
           <div key={rule.id}>
             <span class="rule-words">{rule.id}</span> <code>{rule.rule}</code>{" "}
             <small>
-              {rule.state}, {thousands(rule.held)} held of {thousands(rule.matched)}
+              {rule.state}, {injectedBy(rule)} of {thousands(rule.matched)}
               {rule.why_nothing ? `; ${rule.why_nothing}` : ""}
               {rule.lapses_in_ns == null ? "" : `; its lease lapses in ${lasting(rule.lapses_in_ns)}`}
             </small>
@@ -157,8 +167,8 @@ function DiskRow({
         ))}
       </td>
       <td class="deeds">
-        <button aria-label={`Delay ${disk.name}`} onClick={() => choose(null)}>
-          Delay…
+        <button aria-label={`New rule on ${disk.name}`} onClick={() => choose(null)}>
+          New rule…
         </button>
         {disk.suspended ? (
           <button
@@ -180,102 +190,5 @@ function DiskRow({
         )}
       </td>
     </tr>
-  );
-}
-
-/** The fields of a delay, and the command that arms the same rule. */
-function Arm({
-  feed,
-  disk: { name: disk, store },
-  rule,
-  send,
-  close,
-}: {
-  feed: Feed;
-  disk: Disk;
-  rule: Rule | null;
-  send: Send;
-  close: () => void;
-}) {
-  const [takes, setTakes] = useState("20ms");
-  const [lanes, setLanes] = useState("1");
-  const choices = opsOf(store);
-  const [ops, setOps] = useState(choices[0]!);
-  const [lasts, setLasts] = useState("60s");
-  const [words, setWords] = useState(rule?.rule ?? "");
-  const fields = [
-    `-D ${takes.trim()}${lanes.trim() === "" ? "" : `:${lanes.trim()}`}`,
-    `-T ${ops}`,
-    lasts.trim() === "" ? "" : `--for ${lasts.trim()}`,
-  ];
-  const asked = rule ? words : fields.filter(Boolean).join(" ");
-  const sending = useRef(false);
-  const arm = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    // The second press of a double click must not arm a second rule.
-    if (sending.current) return;
-    sending.current = true;
-    const done = rule
-      ? await send("PATCH", `/v1/rules/${rule.id}`, { rule: asked }, `Rule ${rule.id} is changed.`)
-      : await send("POST", `/v1/disks/${part(disk)}/rules`, { rule: asked }, `Armed on ${disk}: ${asked}`);
-    sending.current = false;
-    if (done) close();
-  };
-  return (
-    <form class="arm" aria-label={rule ? `Change rule ${rule.id}` : `Delay on ${disk}`} onSubmit={(event) => void arm(event)}>
-      <h2>{rule ? `Rule ${rule.id} on ${disk}` : `Delay on ${disk}`}</h2>
-      {rule ? (
-        <label>
-          Rule <input value={words} spellcheck={false} onInput={(event) => setWords(event.currentTarget.value)} />
-        </label>
-      ) : (
-        <div class="fields">
-          <label>
-            Operations{" "}
-            <select value={ops} onChange={(event) => setOps(event.currentTarget.value)}>
-              {choices.map((one) => (
-                <option key={one} value={one}>
-                  {one.replace(",", " and ")}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label>
-            Takes{" "}
-            <input
-              value={takes}
-              title="20ms, 20ms~5ms, uniform=1ms..9ms, p50=1ms,p99=30ms"
-              onInput={(event) => setTakes(event.currentTarget.value)}
-            />
-          </label>
-          <label>
-            Lanes{" "}
-            <input
-              value={lanes}
-              inputMode="numeric"
-              title="empty: no I/O waits for another"
-              onInput={(event) => setLanes(event.currentTarget.value)}
-            />
-          </label>
-          <label>
-            For{" "}
-            <input value={lasts} title="empty: until it is cleared" onInput={(event) => setLasts(event.currentTarget.value)} />
-          </label>
-        </div>
-      )}
-      <p class="command">
-        dashpot {rule ? `update ${rule.id}` : `inject ${disk}`} {asked}
-      </p>
-      {!rule && <Expected feed={feed} disk={disk} rule={asked} />}
-      <p class="note">
-        {rule
-          ? "The rule's counters go on."
-          : "Without lanes no I/O waits for another. Without a time the rule stays until it is cleared."}
-      </p>
-      <button class="primary">{rule ? "Change" : lasts.trim() === "" ? "Arm" : `Arm for ${lasts.trim()}`}</button>{" "}
-      <button type="button" onClick={close}>
-        Cancel
-      </button>
-    </form>
   );
 }

@@ -3,6 +3,7 @@
 
 import type { Feed, Rule } from "../model/feed";
 import { capitalized, latency, percent, plural, thousands } from "../words";
+import { injectedBy } from "./faults";
 import { Lateness } from "./lateness";
 
 type Summary = Rule["requested"];
@@ -95,11 +96,10 @@ function Row({ feed, rule }: { feed: Feed; rule: Rule }) {
 function verdict(rule: Rule): string {
   const now = rule.since_update ?? rule;
   if (rule.why_nothing) return capitalized(`${rule.why_nothing}.`);
-  if (now.held === 0) return "Nothing was held yet.";
   const [asked, got] = [now.requested.p50_ns, now.achieved.p50_ns];
   const off = asked && got ? `Off by ${latency(Math.abs(got - asked))} at p50 (${percent(Math.abs(got - asked) / asked)}). ` : "";
   const beaten = now.beaten > 0 ? ` ${thousands(now.beaten)} were decided by other rules.` : "";
-  return `${off}${thousands(now.held)} of ${thousands(now.matched)} I/Os that matched were held.${beaten}`;
+  return `${off}${injectedBy({ ...now, effect: rule.effect })} of ${thousands(now.matched)} I/Os that matched.${beaten}`;
 }
 
 const CAN_HOLD = { yes: "can hold", doubtful: "doubtful here", no: "cannot hold here" };

@@ -241,11 +241,11 @@ function nodesOf(feed: Feed, clients: Map<string, Client>): Map<string, Node> {
       ops: null,
       pooled: true,
     })),
-    disks.map(({ name, suspended, off, pool }) => ({
+    disks.map(({ name, suspended, off, pool, damaged }) => ({
       id: `disk ${name}`,
       column: 3,
       name,
-      note: off ? "off" : suspended ? "suspended" : "",
+      note: [off ? "off" : suspended ? "suspended" : "", damaged ? "damaged" : ""].filter(Boolean).join(", "),
       ops: lately(feed, "disk", name).opsPerSecond,
       pooled: pool !== null,
     })),
