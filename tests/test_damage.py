@@ -7,6 +7,7 @@ import random
 import time
 
 import pytest
+from conftest import eventually
 from pools import VOLUME, lab
 from timed import Client, nbd
 
@@ -176,6 +177,20 @@ def test_a_lie_is_found_out_by_a_power_cut(serve):
     assert handle.pread(4096, 0) == two
 
 
+def test_a_zeroing_and_a_trim_with_fua_are_no_lies(serve):
+    daemon = serve("-d", f"d=lossy:ram,size={SIZE}")
+    handle = Client(daemon).handle
+    handle.pwrite(b"a" * 16384, 0)
+    handle.flush()
+    daemon.cli("inject", "d", "--lie")
+    handle.zero(4096, 0, nbd.CMD_FLAG_FUA)
+    handle.trim(4096, 8192, nbd.CMD_FLAG_FUA)
+    kept = bytes(4096) + b"a" * 4096 + bytes(4096) + b"a" * 4096
+    assert handle.pread(16384, 0) == kept
+    daemon.cli("crash", "d", "--keep", "none")
+    assert handle.pread(16384, 0) == kept and faults(daemon)["damaged"] == 0
+
+
 def test_damage_of_one_side_of_a_mirror_is_on_that_side(serve, directory):
     path, _ = lab(directory, layout="mirror")
     daemon = serve(path)
@@ -188,6 +203,35 @@ def test_damage_of_one_side_of_a_mirror_is_on_that_side(serve, directory):
     damaged = faults(daemon, "b")
     assert damaged["damaged"] > 0 and damaged["wrong_bytes"] > 0
     assert "its data was damaged by rules" in daemon.cli("status").stdout
+
+
+def test_what_a_pool_reads_of_the_wrong_bytes_is_told(serve, directory):
+    path, _ = lab(directory, layout="mirror", policy="through")
+    daemon = serve(path)
+    handle = Client(daemon, VOLUME).handle
+    handle.pwrite(b"a" * 8192, 0)
+    for disk in ["a", "b"]:
+        daemon.cli("inject", disk, "--drop", "-T", "write", "--first", "1")
+    handle.pwrite(b"b" * 8192, 0)
+    assert faults(daemon, "a")["read_by_pool_bytes"] == 0
+    assert handle.pread(8192, 0) == b"a" * 8192
+    read = sum(faults(daemon, disk)["read_by_pool_bytes"] for disk in "ab")
+    assert read > 0
+    said = [" ".join(daemon.cli("faults", disk).stdout.split()) for disk in "ab"]
+    assert any("its pool has read 8K wrong bytes" in text for text in said), said
+
+
+def test_damage_counts_even_if_the_client_goes_away(daemon):
+    client = Client(daemon)
+    daemon.cli("inject", "d", "--drop", "--name", "lost")
+    daemon.cli("inject", "d", "-D", "60s")
+    client.write()
+    eventually(lambda: faults(daemon)["damaged"] == 1, "a dropped write that hangs")
+    assert "rule(lost).damaged" in daemon.cli("check", "rule(lost).damaged == 0", code=3).stdout
+    client.close()
+    eventually(lambda: daemon.disk()["in_flight"] == 0, "the client's I/O is gone")
+    (rule,) = [rule for rule in daemon.rules().values() if rule["name"] == "lost"]
+    assert (rule["damaged"], rule["aborted"], rule["now"]) == (1, 0, 0)
 
 
 def test_an_error_comes_after_its_delay(daemon):

@@ -278,3 +278,25 @@ def test_a_read_of_any_length_is_answered(serve, directory, store):
     written = bytes(range(256)) * (1 << 12)
     client.pwrite(written, 512)
     assert client.pread(len(written), 512) == written
+
+
+@pytest.mark.parametrize("store", ["ram", "file"])
+def test_writes_of_less_than_a_sector(serve, directory, store):
+    """Runs that do not reach the range of a read, or reach it in part."""
+    if store == "file":
+        (directory / "d.img").write_bytes(bytes(SECTOR * SECTORS))
+        store = f"file:{directory / 'd.img'}"
+    daemon = serve("-d", f"d=lossy:{store},size={SECTOR * SECTORS}")
+    handle, draw = Client(daemon).handle, random.Random(7)
+    data = bytearray(SECTOR * SECTORS)
+    for _ in range(2_000):
+        offset = draw.randrange(len(data) - 1)
+        length = min(draw.choice([1, 100, 700]), len(data) - offset)
+        written = bytes([draw.randrange(256)]) * length
+        handle.pwrite(written, offset, draw.choice([0, 0, nbd.CMD_FLAG_FUA]))
+        data[offset : offset + length] = written
+        offset = draw.randrange(len(data) - 1)
+        length = min(draw.choice([1, 512, 1500]), len(data) - offset)
+        assert handle.pread(length, offset) == data[offset : offset + length]
+    daemon.cli("crash", "d", "--keep", "all")
+    assert handle.pread(len(data), 0) == data

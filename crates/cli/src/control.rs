@@ -273,9 +273,9 @@ pub struct FaultsArgs {
     /// A disk
     #[arg(value_name = "DISK")]
     pub disk: String,
-    /// List at most this many places with wrong bytes, and damaged I/Os
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub top: usize,
+    /// List at most this many places with wrong bytes, and damaged I/Os [20; with --json: all that is kept]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -6,9 +6,13 @@ use dashpot_output::screen::room;
 use dashpot_output::{print, print_json};
 use dashpot_text::faults::text;
 
+/// More places than a disk has with wrong bytes.
+const ALL: usize = 1 << 20;
+
 /// Prints the wrong bytes of a disk, and the I/Os that rules have damaged.
 pub fn faults(client: &Client, args: &FaultsArgs) -> anyhow::Result<()> {
-    let faults = client.faults(&args.disk, args.top)?;
+    let top = args.top.unwrap_or(if args.json { ALL } else { 20 });
+    let faults = client.faults(&args.disk, top)?;
     if args.json {
         return print_json(&faults);
     }

@@ -122,7 +122,10 @@ impl Disk {
         let id = flight.zio.id;
         ctx.actions.push(match self.injector.damage_of(flight) {
             None => Action::Start(id),
-            Some(fault) => Action::StartDamaged(id, fault),
+            Some(fault) => {
+                self.injector.count_damage(&fault, flight);
+                Action::StartDamaged(id, fault)
+            }
         });
     }
 

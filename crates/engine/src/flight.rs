@@ -79,6 +79,8 @@ pub(crate) struct Flight {
     pub(crate) skips_store: bool,
     /// Whether a rule damages the zio's data, and the driver has not said that it could not.
     pub(crate) is_damaged: bool,
+    /// Whether the store has been asked to work with the damage, so that the damage is counted.
+    pub(crate) damage_counted: bool,
     /// Whether the zio is a FUA write whose flush has begun.
     pub(crate) flushing: bool,
     /// Whether a command ended a rule's hold early.
@@ -110,6 +112,7 @@ impl Flight {
             outcome: Ok(()),
             skips_store: false,
             is_damaged: false,
+            damage_counted: false,
             flushing: false,
             cut_short: false,
         }

@@ -42,6 +42,8 @@ pub struct DamageReport {
     pub is_full: bool,
     /// Whether there was no room to note that some of these bytes are right again.
     pub is_inexact: bool,
+    /// How many wrong bytes the disk's pool has read. It may have written them elsewhere.
+    pub read_by_pool: u64,
 }
 
 /// The damage of a disk.
@@ -54,6 +56,8 @@ pub(crate) struct DamageLog {
     is_inexact: bool,
     ios: VecDeque<DamagedIo>,
     total: u64,
+    /// How many wrong bytes the disk's pool has read.
+    read_by_pool: u64,
 }
 
 impl DamageLog {
@@ -109,6 +113,17 @@ impl DamageLog {
         }
     }
 
+    /// Notes that the disk's pool reads these bytes.
+    pub(crate) fn read_by_pool(&mut self, range: &Range<u64>) {
+        let before = self.wrong.range(..range.start).next_back();
+        let places = before.into_iter().chain(self.wrong.range(range.clone()));
+        let read = places.map(|(start, end)| {
+            let (start, end) = (*start.max(&range.start), *end.min(&range.end));
+            end.saturating_sub(start)
+        });
+        self.read_by_pool += read.sum::<u64>();
+    }
+
     fn put(&mut self, range: Range<u64>) {
         if range.start < range.end {
             self.wrong_bytes += range.end - range.start;
@@ -146,6 +161,7 @@ impl DamageLog {
             total: self.total,
             is_full: self.is_full(),
             is_inexact: self.is_inexact,
+            read_by_pool: self.read_by_pool,
         }
     }
 }

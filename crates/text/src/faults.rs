@@ -48,6 +48,12 @@ fn sentences(faults: &Faults) -> String {
         bytes => format!("{} of its bytes are wrong now", nice_number(bytes)),
     };
     let mut text = format!("disk {disk}: rules damaged {ios}; {wrong}\n");
+    if faults.read_by_pool_bytes > 0 {
+        text += &format!(
+            "its pool has read {} wrong bytes, and may have written copies of them: these are not listed\n",
+            nice_number(faults.read_by_pool_bytes)
+        );
+    }
     if faults.full {
         text += "there are too many places with wrong bytes: rules leave the data alone until some are written again\n";
     }

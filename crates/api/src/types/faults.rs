@@ -18,6 +18,10 @@ pub struct Faults {
     pub full: bool,
     /// Whether there was no room to note that some of these bytes are right again.
     pub inexact: bool,
+    /// How many wrong bytes the disk's pool has read since the disk is served. It may have written copies of them to
+    /// other disks, or back to this one; `wrong` does not list those.
+    #[serde(default)]
+    pub read_by_pool_bytes: u64,
     /// How many I/Os rules have damaged since the disk is served.
     pub damaged: u64,
     /// The last damaged I/Os, as many as asked for and kept, the oldest first.

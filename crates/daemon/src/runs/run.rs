@@ -44,6 +44,18 @@ pub(crate) struct Log {
 
 /// The most steps that a log keeps.
 const STEPS_MAX: usize = 100;
+/// The most bytes that the text of a step has in a log. A step may have many rules with long globs.
+const TEXT_MAX: usize = 1_000;
+
+fn shortened(mut text: String) -> String {
+    if text.len() > TEXT_MAX {
+        let mut ends = (0..=TEXT_MAX).rev();
+        let end = ends.find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
+}
 
 impl State {
     pub(crate) fn is_over(&self) -> bool {
@@ -132,7 +144,7 @@ impl Run {
         log.made += 1;
         let made = log.made;
         log.steps
-            .push_back((made, step.line, now, step.action.to_string()));
+            .push_back((made, step.line, now, shortened(step.action.to_string())));
         if log.steps.len() > STEPS_MAX {
             log.steps.pop_front();
         }

@@ -1,7 +1,9 @@
 //! What can be refused of a scenario before its first step.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
+use dashpot_export::DiskInfo;
 use dashpot_rules::ParseError;
 use dashpot_rules::scenario::{Action, Scenario, Step};
 
@@ -67,9 +69,63 @@ fn check_step(daemon: &Daemon, step: &Step, disks: &[usize]) -> Result<(), Parse
         Action::Tune { pool, .. } => {
             pools_of(daemon, pool.as_deref(), disks).map_err(|refusal| refused(&refusal))?;
         }
+        Action::Crash { .. } => {
+            for disk in disks {
+                check_power(daemon, *disk).map_err(|refusal| refused(&refusal))?;
+            }
+        }
         _ => {}
     }
     Ok(())
+}
+
+/// Refuses to cut the power of a disk, or of its pool, that loses nothing.
+fn check_power(daemon: &Daemon, disk: usize) -> Result<(), Refusal> {
+    let of_pool = daemon.info(disk).pool;
+    let meant = |(at, info): &(usize, &DiskInfo)| match of_pool {
+        Some(_) => info.pool == of_pool,
+        None => *at == disk,
+    };
+    let mut disks = daemon.disks().filter(meant);
+    match disks.find(|(_, info)| !info.store.starts_with("lossy")) {
+        None => Ok(()),
+        Some((_, info)) => {
+            let error = format!("disk '{}' loses nothing in a power cut", info.name);
+            Err(Refusal::conflict(error).remedy("give it a lossy: store"))
+        }
+    }
+}
+
+/// Refuses a scenario that sets tunables of a pool while another one does: neither could tell which values to
+/// restore.
+pub(super) fn check_pools(
+    daemon: &Daemon,
+    scenario: &Scenario,
+    disks: &[usize],
+) -> Result<(), Refusal> {
+    let pools = tuned_pools(daemon, scenario, disks);
+    for run in daemon.runs().running() {
+        let theirs = tuned_pools(daemon, &run.scenario, &run.disks);
+        if let Some(pool) = pools.intersection(&theirs).next() {
+            let pool = &daemon.info_of_pool(*pool).name;
+            return Err(Refusal::conflict(format!(
+                "the scenario '{}' sets tunables of pool '{pool}', too, and runs already",
+                run.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The pools whose tunables a scenario sets.
+fn tuned_pools(daemon: &Daemon, scenario: &Scenario, disks: &[usize]) -> BTreeSet<usize> {
+    let pools = scenario
+        .each_step()
+        .filter_map(|(_, step)| match &step.action {
+            Action::Tune { pool, .. } => pools_of(daemon, pool.as_deref(), disks).ok(),
+            _ => None,
+        });
+    pools.flatten().collect()
 }
 
 /// The pools whose tunables a step sets: the one with this name, or those of the disks.

@@ -10,7 +10,7 @@ use dashpot_rules::Speed;
 use dashpot_rules::scenario::{Scenario, parse_scenario};
 use tokio::time::sleep;
 
-use self::check::{check, disks_of};
+use self::check::{check, check_pools, disks_of};
 use self::made::Made;
 use crate::daemon::Daemon;
 use crate::refusal::{Refusal, RefusalKind};
@@ -25,9 +25,14 @@ pub(crate) async fn begin(
     disks: &[String],
     speed: Speed,
 ) -> Result<Arc<Run>, Refusal> {
+    if name.len() > NAME_MAX {
+        let error = format!("the name of a scenario has at most {NAME_MAX} bytes");
+        return Err(Refusal::new(RefusalKind::Unprocessable, error));
+    }
     let scenario = parse_scenario(text).map_err(|error| named(name, &error))?;
     let disks = disks_of(daemon, disks)?;
     check(daemon, &scenario, &disks).map_err(|error| named(name, &error))?;
+    check_pools(daemon, &scenario, &disks)?;
     let run = register(daemon, name, scenario, disks, speed)?;
     tokio::spawn(make(Arc::clone(daemon), Arc::clone(&run)));
     run.begun().await;
@@ -36,6 +41,9 @@ pub(crate) async fn begin(
         _ => Ok(run),
     }
 }
+
+/// The most bytes that the name of a run has, which may be the path of a file.
+const NAME_MAX: usize = 4_096;
 
 fn register(
     daemon: &Daemon,

@@ -35,6 +35,7 @@ pub(crate) fn faults(disk: String, report: &DamageReport, list: usize, at: Insta
         wrong: report.wrong.iter().take(list).map(bytes).collect(),
         full: report.is_full,
         inexact: report.is_inexact,
+        read_by_pool_bytes: report.read_by_pool,
         damaged: report.total,
         faults: report.ios[left_out..].iter().map(io).collect(),
     }

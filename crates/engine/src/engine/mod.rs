@@ -143,7 +143,8 @@ impl Engine {
     /// says so before [`Input::Done`].
     pub fn spare(&mut self, zio: ZioId) {
         if let Some(flight) = self.alone.flights.get_mut(zio) {
-            flight.is_damaged = false;
+            let disk = &mut self.disks[flight.zio.device.0 as usize];
+            disk.injector.spare(flight);
         }
     }
 

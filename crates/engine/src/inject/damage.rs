@@ -60,7 +60,8 @@ impl Damage {
     /// shortened.
     pub(crate) fn can_hit(self, zio: &Zio) -> bool {
         match self {
-            Damage::Lie => true,
+            // A zeroing or a trim with FUA is done as ever: its data is not in a cache that could be lost.
+            Damage::Lie => matches!(zio.op, Op::Flush | Op::Write),
             Damage::Torn(unit) => units(zio.offset, zio.length, unit).count() > 1,
             Damage::Short => zio.length > 1,
             _ => zio.length > 0,

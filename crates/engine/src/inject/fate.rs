@@ -56,7 +56,7 @@ impl Injector {
             }
             other => {
                 match other {
-                    Fate::Damaged => stats.damaged += 1,
+                    Fate::Damaged => {}
                     Fate::Spared => stats.spared += 1,
                     Fate::Overrun => stats.overrun += 1,
                     _ => stats.count_beaten(winner_over(booking, flight)),
@@ -91,7 +91,7 @@ impl Injector {
                 if decides(&booking, flight) {
                     counts.now -= 1;
                     counts.stats.aborted += 1;
-                } else {
+                } else if !matches!(booking.kind, Kind::Damage(_)) {
                     let winner = winner_over(&booking, flight);
                     counts.stats.count_beaten(winner);
                 }
@@ -274,6 +274,7 @@ enum Fate {
     Overrun,
     Beaten,
     Failed,
+    /// Has been counted already.
     Damaged,
     Spared,
 }
@@ -281,7 +282,7 @@ enum Fate {
 fn fate(booking: &Booking, flight: &Flight) -> Fate {
     match (booking.kind, booking.mode) {
         (Kind::Fail | Kind::Delay { fails: true, .. }, _) => Fate::Failed,
-        (Kind::Damage(_), _) if flight.is_damaged => Fate::Damaged,
+        (Kind::Damage(_), _) if flight.damage_counted => Fate::Damaged,
         (Kind::Damage(_), _) => Fate::Spared,
         _ if !decides(booking, flight) => Fate::Beaten,
         _ if was_held(booking, flight) => Fate::Held,
@@ -304,7 +305,8 @@ fn was_held(booking: &Booking, flight: &Flight) -> bool {
 fn decides(booking: &Booking, flight: &Flight) -> bool {
     let slowest = flight.transfer.map(|transfer| transfer.rule);
     match (booking.kind, booking.mode) {
-        (Kind::Fail | Kind::Hang | Kind::Damage(_), _) | (Kind::Delay { .. }, Mode::Add) => true,
+        (Kind::Damage(_), _) => !flight.damage_counted,
+        (Kind::Fail | Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => true,
         (Kind::Delay { .. }, Mode::Floor) => {
             flight.decider == Some(booking.rule) || slowest == Some(booking.rule)
         }

@@ -13,7 +13,7 @@ use super::rule::Rule;
 use super::spec::{Effect, Mode, RuleSpec};
 use crate::client::Clients;
 use crate::flight::{Flight, Transfer};
-use crate::stats::RuleView;
+use crate::stats::{RuleCounts, RuleView};
 use crate::stops::Stops;
 use crate::time::{Duration, Instant};
 use crate::zio::{OpSet, ZioId};
@@ -171,6 +171,37 @@ impl Injector {
             Kind::Damage(fault) => Some(fault),
             _ => None,
         })
+    }
+
+    /// Counts the damage of a zio when the store is asked for it. From then on the data is damaged, whatever
+    /// becomes of the zio and of its rule.
+    #[cold]
+    pub(crate) fn count_damage(&mut self, fault: &DataFault, flight: &mut Flight) {
+        flight.damage_counted = true;
+        if let Some(counts) = self.damage_counts(fault, flight) {
+            counts.now -= 1;
+            counts.stats.damaged += 1;
+        }
+    }
+
+    /// Notes that a zio has not got its damage.
+    pub(crate) fn spare(&mut self, flight: &mut Flight) {
+        let Some(fault) = self.damage_of(flight).filter(|_| flight.damage_counted) else {
+            return;
+        };
+        flight.is_damaged = false;
+        if let Some(counts) = self.damage_counts(&fault, flight) {
+            counts.stats.damaged -= 1;
+            counts.stats.spared += 1;
+        }
+    }
+
+    /// The counters of the rule that damages a zio; `None` if the rule is gone.
+    fn damage_counts(&mut self, fault: &DataFault, flight: &Flight) -> Option<&mut RuleCounts> {
+        let of_rule = |booking: &&Booking| booking.rule == fault.rule;
+        let booking = self.bookings.of_zio(flight.bookings).find(of_rule)?;
+        let version = booking.version;
+        self.find_mut(fault.rule).map(|rule| rule.counts(version))
     }
 
     /// Makes this rule its group's candidate if it would finish the zio sooner than the current candidate.

@@ -74,7 +74,8 @@ struct Charge {
     at: Instant,
     fault: Option<(RuleId, Fault)>,
     damage: Option<DataFault>,
-    is_spared: bool,
+    /// Whether the model has counted the damage.
+    damage_counted: bool,
     /// The lowest bandwidth that applies to the zio, and the rule that sets this bandwidth. If several rules
     /// set it, the oldest of them.
     rate: Option<(u64, RuleId, Mode)>,
@@ -186,9 +187,17 @@ impl Machine for Naive {
     }
 
     fn spare(&mut self, zio: ZioId) {
-        let mut tickets = self.tickets.iter_mut().filter(|it| it.zio.id == zio);
-        if let Some(charge) = tickets.next_back().and_then(|it| it.charge.as_mut()) {
-            charge.is_spared = true;
+        let mut tickets = self.tickets.iter().filter(|it| it.zio.id == zio);
+        if let Some(charge) = tickets.next_back().and_then(|it| it.charge.as_ref()) {
+            let (number, fault) = (charge.number, charge.damage);
+            let rules = self.rules.iter_mut();
+            let rule = rules.filter(|rule| fault.is_some_and(|it| it.rule == rule.state.id));
+            rule.for_each(|rule| {
+                rule.count(number, |state| {
+                    state.damaged -= 1;
+                    state.spared += 1;
+                });
+            });
         }
     }
 
@@ -251,8 +260,14 @@ impl Naive {
     fn start_stores(&mut self, actions: &mut Vec<Action>) {
         for (_, _, at) in self.due(|ticket| self.start_due(ticket)) {
             self.tickets[at].store = Store::Working;
-            let ticket = &self.tickets[at];
+            let ticket = &mut self.tickets[at];
             let damage = ticket.charge.as_ref().and_then(|charge| charge.damage);
+            if let (Some(charge), Some(fault)) = (&mut ticket.charge, damage) {
+                charge.damage_counted = true;
+                let rules = self.rules.iter_mut();
+                let rule = rules.filter(|rule| fault.rule == rule.state.id);
+                rule.for_each(|rule| rule.count(charge.number, |state| state.damaged += 1));
+            }
             actions.push(match damage {
                 Some(fault) => Action::StartDamaged(ticket.zio.id, fault),
                 None => Action::Start(ticket.zio.id),
@@ -375,7 +390,8 @@ impl Charge {
 impl Ticket {
     fn is_damaged_by(&self, rule: RuleId) -> bool {
         let charge = self.charge.as_ref();
-        let damage = charge.and_then(|charge| charge.damage);
+        let damage = charge.filter(|charge| !charge.damage_counted);
+        let damage = damage.and_then(|charge| charge.damage);
         damage.is_some_and(|fault| fault.rule == rule)
     }
 

@@ -7,7 +7,7 @@ use dashpot_engine::inject::DataFault;
 use dashpot_engine::{Device, DiskId, ZioId};
 
 use crate::damage::{DamageLog, DamageReport, DamagedIo};
-use crate::frontend::boundary::Request;
+use crate::frontend::boundary::{Operation, Request};
 
 /// The damage of a shard's disks.
 #[derive(Debug, Default)]
@@ -28,6 +28,20 @@ impl Damages {
         if self.wrong > 0 && request.operation.changes_bytes() {
             let end = request.offset + u64::from(request.length);
             self.overwrite(device, request.offset..end);
+        }
+    }
+
+    /// Does what [`Damages::begin`] does, and notes what a pool reads of its disk.
+    #[inline]
+    pub(crate) fn begin_for_pool(&mut self, device: Device, request: &Request) {
+        self.begin(device, request);
+        if self.wrong > 0
+            && request.operation == Operation::Read
+            && let Device::Disk(disk) = device
+            && let Some(log) = self.logs.get_mut(&disk)
+        {
+            let end = request.offset + u64::from(request.length);
+            log.read_by_pool(&(request.offset..end));
         }
     }
 

@@ -97,11 +97,19 @@ pub(super) fn parse(text: &str) -> Result<Scenario, ParseError> {
     if steps.is_empty() {
         return Err(ParseError::new("1: the scenario has no [[step]]"));
     }
+    if file.about.len() > ABOUT_MAX || file.about.contains(char::is_control) {
+        return Err(ParseError::new(format!(
+            "1: about is a line of at most {ABOUT_MAX} bytes"
+        )));
+    }
     Ok(Scenario {
         about: file.about,
         steps,
     })
 }
+
+/// The most bytes that the text about a scenario has.
+const ABOUT_MAX: usize = 400;
 
 struct Reader<L> {
     /// The number of the line at a place.

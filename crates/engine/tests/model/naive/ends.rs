@@ -175,15 +175,11 @@ impl Naive {
             return;
         };
         let store_done = self.tickets[at].store.done_at();
-        if let Some(fault) = charge.damage {
+        if let Some(fault) = charge.damage.filter(|_| !charge.damage_counted) {
             let number = charge.number;
             let rule = self.rules.iter_mut().find(|r| r.state.id == fault.rule);
-            rule.into_iter().for_each(|rule| {
-                rule.count(number, |state| match charge.is_spared {
-                    true => state.spared += 1,
-                    false => state.damaged += 1,
-                });
-            });
+            rule.into_iter()
+                .for_each(|rule| rule.count(number, |state| state.spared += 1));
         }
         let Some(charge) = &self.tickets[at].charge else {
             return;

@@ -24,7 +24,7 @@ impl Naive {
             at: issue,
             fault: None,
             damage: None,
-            is_spared: false,
+            damage_counted: false,
             rate: None,
             served_before: false,
             released: issue,
@@ -213,7 +213,7 @@ impl Naive {
                 let end = end_of_zio.min(u128::from(u64::MAX)) as u64;
                 !flush && zio.length > 0 && zio.offset / unit != (end - 1) / unit
             }
-            Effect::Damage(Damage::Lie) => !flush,
+            Effect::Damage(Damage::Lie) => !flush && matches!(zio.op, Op::Flush | Op::Write),
             Effect::Damage(Damage::Short) => !flush && zio.length > 1,
             Effect::Damage(_) => !flush && zio.length > 0,
             _ => true,

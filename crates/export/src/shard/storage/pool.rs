@@ -49,7 +49,7 @@ impl StoreWork<'_> {
         if let Some(fault) = self.storage.damages.take(id) {
             return self.damage_for_pool(id, device, request, fault);
         }
-        self.storage.damages.begin(device, &request);
+        self.storage.damages.begin_for_pool(device, &request);
         if moves && in_memory {
             self.move_in_memory(&zio);
             return Some(Ok(()));

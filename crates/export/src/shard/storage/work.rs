@@ -114,7 +114,9 @@ impl StoreWork<'_> {
         }
         let bytes = self.zios.slots[id].take_payload();
         let outcome = self.change_damaged(id, device, request, bytes, fault);
-        if !self.storage.damages.awaits(id) {
+        // A worker thread has the payload until it is done.
+        let is_kept = self.storage.stores.of(device)?.loses();
+        if outcome.is_some() || (is_kept && !self.storage.damages.awaits(id)) {
             self.zios.end_work(id);
         }
         outcome

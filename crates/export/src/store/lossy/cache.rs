@@ -181,6 +181,10 @@ impl Cache {
             let start = index * SECTOR;
             let within = |at: u64| at.saturating_sub(start).min(run.length) as usize;
             let part = within(offset)..within(end);
+            // A run may end before the range begins.
+            if part.is_empty() {
+                continue;
+            }
             run.paint(*index, &part, &self.writes, |range, bytes| {
                 let at = |within: usize| (start + within as u64 - offset) as usize;
                 paint(at(range.start)..at(range.end), bytes);
