@@ -262,9 +262,9 @@ fn parse_tear(text: &str) -> Result<u64, ParseError> {
 /// Show what rules have done to the data of a disk
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A rule with --drop, --torn or --corrupt makes bytes of the disk wrong: they are not
-what clients were told that they wrote. They are right again once a client has
-written them. What a rule does to a read is wrong in its reply only.
+A rule with --drop, --torn or --corrupt makes bytes of the disk wrong: they are
+not what clients were told that they wrote. They are right again once a client
+has written them. What a rule does to a read is wrong in its reply only.
 
 Example: lose every 100th write, and see which
   dashpot inject db --drop --every 100 -- fio job.fio
