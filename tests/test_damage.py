@@ -232,6 +232,7 @@ def test_damage_counts_even_if_the_client_goes_away(daemon):
     eventually(lambda: daemon.disk()["in_flight"] == 0, "the client's I/O is gone")
     (rule,) = [rule for rule in daemon.rules().values() if rule["name"] == "lost"]
     assert (rule["damaged"], rule["aborted"], rule["now"]) == (1, 0, 0)
+    assert "rule 1: damaged: 1; 'dashpot faults d' shows what is wrong now" in daemon.cli("list").stdout
 
 
 def test_an_error_comes_after_its_delay(daemon):

@@ -30,7 +30,7 @@ pub struct StatusArgs {
     pub json: bool,
 }
 
-/// Arm a rule on a disk: a delay, an error, or a hang
+/// Arm a rule on a disk: a delay, an error, a hang, damage
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples: one lane of 10 ms; 1 % of the reads at 500 ms while a test runs

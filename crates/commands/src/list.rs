@@ -108,6 +108,7 @@ fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
             leased(rule),
             counted(rule),
             overruns(rule),
+            damaged(rule),
             depth(rule, disks),
         ]
     });
@@ -125,6 +126,17 @@ fn overruns(rule: &Rule) -> Option<String> {
             "rule {}: not delayed: {}, because the store took longer than the rule asks; '--mode \
              add' delays those, too",
             rule.id, counters.overrun
+        )
+    })
+}
+
+/// A note if a rule has damaged data, which no column shows.
+fn damaged(rule: &Rule) -> Option<String> {
+    let damaged = rule.counters.damaged;
+    (damaged > 0).then(|| {
+        format!(
+            "rule {}: damaged: {damaged}; 'dashpot faults {}' shows what is wrong now",
+            rule.id, rule.disk
         )
     })
 }

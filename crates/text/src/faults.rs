@@ -66,7 +66,7 @@ fn sentences(faults: &Faults) -> String {
 fn hidden(all: u64, shown: usize, what: &str) -> String {
     match all.saturating_sub(shown as u64) {
         0 => String::new(),
-        more => format!("{more} {what} are not shown; --top may show more\n"),
+        more => format!("{more} {what} are not shown; --top shows those that are kept\n"),
     }
 }
 

@@ -50,18 +50,19 @@ impl Damages {
         if let Device::Disk(disk) = device
             && let Some(log) = self.logs.get_mut(&disk)
         {
-            let was_full = log.is_full();
+            let before = (log.has_wrong(), log.is_full());
             log.overwrite(&range);
-            self.notice(disk, was_full);
+            let after = (log.has_wrong(), log.is_full());
+            self.notice(disk, before, after);
         }
     }
 
-    /// Counts a disk anew, whose wrong bytes have changed.
-    fn notice(&mut self, disk: DiskId, was_full: bool) {
-        self.wrong = self.logs.values().filter(|log| log.has_wrong()).count();
-        let is_full = self.logs.get(&disk).is_some_and(DamageLog::is_full);
-        if is_full != was_full {
-            self.news.push((disk, is_full));
+    /// Notes whether a disk had and has wrong bytes, and whether it was and is full of them.
+    fn notice(&mut self, disk: DiskId, before: (bool, bool), after: (bool, bool)) {
+        self.wrong += usize::from(after.0);
+        self.wrong -= usize::from(before.0);
+        if before.1 != after.1 {
+            self.news.push((disk, after.1));
         }
     }
 
@@ -90,11 +91,16 @@ impl Damages {
         self.faults.insert(id, fault);
     }
 
-    pub(crate) fn note(&mut self, disk: DiskId, io: DamagedIo) {
+    pub(crate) fn note(&mut self, device: Device, io: DamagedIo) {
+        let Device::Disk(disk) = device else {
+            debug_assert!(false, "rules are on disks");
+            return;
+        };
         let log = self.logs.entry(disk).or_default();
-        let was_full = log.is_full();
+        let before = (log.has_wrong(), log.is_full());
         log.note(io);
-        self.notice(disk, was_full);
+        let after = (log.has_wrong(), log.is_full());
+        self.notice(disk, before, after);
     }
 
     /// How many I/Os of a disk have been damaged, and how many of its bytes are wrong now.

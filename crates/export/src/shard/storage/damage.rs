@@ -10,8 +10,7 @@ use crate::shard::slots::Slot;
 use crate::store::{Attempt, Change, ChangeAnswer};
 
 impl StoreWork<'_> {
-    /// Reads for a zio. Returns the bytes, which are not damaged yet, and the outcome; `None` if a worker thread
-    /// reads.
+    /// Reads for a zio. Returns the damaged bytes and the outcome; `None` if a worker thread reads.
     pub(super) fn read_damaged(
         &mut self,
         id: ZioId,
@@ -20,7 +19,6 @@ impl StoreWork<'_> {
         fault: DataFault,
     ) -> Option<(Vec<u8>, Outcome)> {
         let from = self.note(id, device, &request, &fault).done;
-        self.storage.damages.put(id, fault);
         let mut bytes = self.zios.buffers.take_full(request.length);
         let Some((offset, _)) = from else {
             bytes.fill(0);
@@ -31,8 +29,10 @@ impl StoreWork<'_> {
         if !store.reads_slowly(request.length.into())
             && let Attempt::Done(outcome) = store.read(offset, &mut bytes)
         {
+            spoil(&fault, request.offset, &mut bytes);
             return Some((bytes, outcome));
         }
+        self.storage.damages.put(id, fault);
         let slot = self.zios.slots.get_mut(id).filter(|_| !id.is_child());
         let cancelled = slot.map(Slot::cancellation).unwrap_or_default();
         let asked = Request { offset, ..request };
@@ -109,11 +109,8 @@ impl StoreWork<'_> {
 
     /// Notes what a damaged zio does to the disk.
     fn note(&mut self, id: ZioId, device: Device, request: &Request, fault: &DataFault) -> Plan {
-        let Device::Disk(disk) = device else {
-            unreachable!("rules are on disks");
-        };
         let (op, _) = request.operation.for_engine();
-        let size = self.storage.sizes[disk.0 as usize];
+        let size = self.storage.size(device);
         let plan = Plan::of(fault, op, request.offset, request.length, size);
         self.storage.damages.begin(device, request);
         let io = DamagedIo {
@@ -128,7 +125,7 @@ impl StoreWork<'_> {
             wrong: plan.wrong.clone(),
             other: plan.other,
         };
-        self.storage.damages.note(disk, io);
+        self.storage.damages.note(device, io);
         plan
     }
 }

@@ -76,6 +76,14 @@ impl Storage {
         }
     }
 
+    /// The size of a disk in bytes. A volume has no rules, so nobody asks for its size.
+    fn size(&self, device: Device) -> u64 {
+        match device {
+            Device::Disk(disk) => self.sizes[disk.0 as usize],
+            Device::Volume(_) => 0,
+        }
+    }
+
     pub(super) fn blocks(&self) -> &BlockMemory {
         &self.blocks
     }

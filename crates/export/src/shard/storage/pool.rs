@@ -8,7 +8,6 @@ use dashpot_engine::{Buf, Device, Engine, Errno, Op, Outcome, Segment, Span, Zio
 
 use super::StoreWork;
 use super::lossy::changes;
-use crate::damage::spoil;
 use crate::frontend::boundary::{Operation, Request, SendLimits};
 use crate::shard::block_memory::OnDisk;
 use crate::shard::submission::Submission;
@@ -88,9 +87,7 @@ impl StoreWork<'_> {
         fault: DataFault,
     ) -> Option<Outcome> {
         if request.operation == Operation::Read {
-            let (mut bytes, outcome) = self.read_damaged(id, device, request, fault)?;
-            self.storage.damages.take(id);
-            spoil(&fault, request.offset, &mut bytes);
+            let (bytes, outcome) = self.read_damaged(id, device, request, fault)?;
             self.take_result_for_pool(id, bytes, outcome);
             return Some(outcome);
         }
